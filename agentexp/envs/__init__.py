@@ -1,0 +1,1 @@
+"""Worlds, one module or small folder each, and the worker pool that runs their engines."""

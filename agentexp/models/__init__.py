@@ -1,0 +1,1 @@
+"""Model backends: language models and scripted stand-ins."""

@@ -1,0 +1,1 @@
+"""Ways of running one episode."""

@@ -1,0 +1,1 @@
+"""Tables, figures and exports from run folders."""

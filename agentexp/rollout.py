@@ -1,0 +1,396 @@
+"""One episode: `Rollout` is what a paradigm sees, `run_episode` is the only episode loop and the only broad `except`.
+
+A failed episode is data, not a crash: whatever happens, `run_episode` returns an `Episode` that says how it ended. An engine
+failure costs one attempt; the episode starts again from its beginning with a fresh engine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from agentexp.actions import Parsed, ParseSettings, parse
+from agentexp.core import (
+    Call,
+    CognitiveMap,
+    Completion,
+    Env,
+    Episode,
+    FactTracker,
+    HasFacts,
+    Message,
+    Model,
+    Paradigm,
+    Request,
+    Step,
+    StepRecord,
+    Task,
+    View,
+    stable_seed,
+)
+from agentexp.errors import ContextOverflow, FatalError, HarnessError, LimitReached
+
+UNREADABLE = "Your reply could not be read. Give exactly one action in the required form."
+AMBIGUOUS = "Your action fits more than one thing. Give its full name with the number."
+
+
+class World(Protocol):
+    """A leased engine, usually in another process. Raises `EngineError` when it dies, hangs or fails."""
+
+    async def reset(self, task: Task) -> Step:
+        """See `Env.reset`."""
+        ...
+
+    async def step(self, action: str) -> Step:
+        """See `Env.step`."""
+        ...
+
+    async def call(self, method: str, *args: Any) -> Any:
+        """Call any other method of the `Env`; arguments and result must be picklable."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Environment steps per phase. Baselines without a mapping phase act for `total` steps (MAP, section 4.1)."""
+
+    mapping: int
+    acting: int
+
+    @property
+    def total(self) -> int:
+        """Steps of an episode over all phases."""
+        return self.mapping + self.acting
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Caps per episode; None = no cap.
+
+    Attributes:
+        invalid_in_a_row: unreadable replies in a row after which the episode ends ("invalid_limit").
+        tokens: prompt + completion tokens ("token_limit").
+        cost: US dollars ("token_limit").
+        seconds: wall-clock seconds of one attempt ("timeout", a harness error: the machine or the server was too slow).
+        attempts: tries per episode when the engine or the API fails.
+    """
+
+    invalid_in_a_row: int | None = None
+    tokens: int | None = None
+    cost: float | None = None
+    seconds: float | None = None
+    attempts: int = 2
+
+
+@dataclass(slots=True)
+class Chat:
+    """One append-only conversation of an episode."""
+
+    name: str
+    messages: list[Message] = field(default_factory=list)
+
+    def system(self, text: str) -> Chat:
+        """Append a system message."""
+        self.messages.append(Message("system", text))
+        return self
+
+    def user(self, text: str) -> Chat:
+        """Append a user message."""
+        self.messages.append(Message("user", text))
+        return self
+
+    def assistant(self, text: str) -> Chat:
+        """Append an assistant message."""
+        self.messages.append(Message("assistant", text))
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What one `Rollout.turn` led to. `stopped`: the model said the stop word, which costs no step."""
+
+    step: Step
+    parsed: Parsed
+    stopped: bool = False
+
+
+class Rollout:
+    """What a paradigm sees of one episode. Records every message, call and step into `episode`."""
+
+    def __init__(
+        self,
+        task: Task,
+        env: Env,
+        world: World,
+        models: Mapping[str, Model],
+        episode: Episode,
+        budget: Budget,
+        limits: Limits = Limits(),
+        parsing: ParseSettings = ParseSettings(),
+        artefacts: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.task, self.env, self.world, self.models = task, env, world, models
+        self.episode, self.budget, self.limits, self.parsing = episode, budget, limits, parsing
+        self.artefacts = artefacts or {}  # what `Paradigm.prepare` left for all episodes, for example {"k_g": {...}}
+        self.phase_name = ""
+        self.steps_left = 0
+        self.history: list[tuple[str, Step]] = []
+        self.tracker: FactTracker | None = None
+        self.step: Step = Step("")
+        self.goal = ""
+        self.map: CognitiveMap | None = None
+        self.knowledge: dict[str, Any] = {}
+        self._goal_visible = True
+        self._memory: dict[str, Any] = {}
+        self._invalid_in_a_row = 0
+
+    # -------------------------------------------------------------------------------------------------------- phases
+
+    @contextmanager
+    def phase(self, name: str, steps: int) -> Iterator[None]:
+        """A stretch of the episode with its own step budget and history."""
+        self.phase_name, self.steps_left, self.history = name, steps, []
+        self._invalid_in_a_row = 0
+        self.episode.steps_by_phase.setdefault(name, 0)
+        yield
+
+    async def reset(self, *, show_goal: bool = True) -> Step:
+        """Put the world into the instance's initial state. With `show_goal` False, nothing the agent sees names the goal."""
+        self._goal_visible = show_goal
+        step = await self.world.reset(self.task)
+        self.goal = step.goal
+        self.episode.goal = step.goal
+        self.step = step if show_goal else replace(step, goal="")
+        self.history = []
+        if isinstance(self.env, HasFacts):
+            self.tracker = self.env.fact_tracker()
+            self.tracker.observe(None, self.step)
+        return self.step
+
+    # ---------------------------------------------------------------------------------------------------------- model
+
+    def chat(self, name: str) -> Chat:
+        """A new conversation. A name that is taken gets a number: a rewritten prompt is a new conversation."""
+        unique, n = name, 1
+        while unique in self.episode.chats:
+            n += 1
+            unique = f"{name}.{n}"
+        chat = Chat(unique)
+        self.episode.chats[unique] = chat.messages
+        return chat
+
+    async def ask(
+        self, chat: Chat, *, role: str = "actor", purpose: str = "act", form: str = "", max_tokens: int | None = None
+    ) -> Completion:
+        """Let the model of `role` answer `chat`. The reply is not appended: the caller decides what is kept."""
+        completion, _ = await self._ask(chat, role, purpose, form, max_tokens)
+        return completion
+
+    async def _ask(
+        self, chat: Chat, role: str, purpose: str, form: str, max_tokens: int | None
+    ) -> tuple[Completion, Call]:
+        episode, model = self.episode, self.models.get(role) or self.models["actor"]
+        used = episode.usage
+        if self.limits.tokens is not None and used.prompt_tokens + used.completion_tokens >= self.limits.tokens:
+            raise LimitReached("token_limit")
+        if self.limits.cost is not None and (used.cost or 0.0) >= self.limits.cost:
+            raise LimitReached("token_limit")
+        sampling = model.sampling
+        if max_tokens is not None:
+            sampling = replace(sampling, max_tokens=max_tokens)
+        if sampling.temperature > 0 and sampling.seed is None:
+            sampling = replace(sampling, seed=stable_seed(self.task.key, len(episode.calls)))
+        request = Request(chat.messages, sampling, purpose, form, self.view(), f"{self.task.key}|{chat.name}")
+        completion = await model.chat(request)
+        call = Call(
+            chat=chat.name,
+            upto=len(chat.messages),
+            role=role,
+            purpose=purpose,
+            phase=self.phase_name,
+            usage=completion.usage,
+            seconds=completion.seconds,
+            finish_reason=completion.finish_reason,
+            retries=completion.retries,
+            cached=completion.cached,
+            reasoning=completion.reasoning,
+            token_ids=completion.token_ids,
+            logprobs=completion.logprobs,
+            info=completion.info,
+        )
+        episode.calls.append(call)
+        episode.usage = used + completion.usage
+        by_role = episode.usage_by_role
+        by_role[role] = by_role[role] + completion.usage if role in by_role else completion.usage
+        return completion, call
+
+    def view(self) -> View:
+        """What scripted policies and likelihood ranking may look at now."""
+        return View(
+            task=self.task,
+            goal=self.goal if self._goal_visible else "",
+            phase=self.phase_name,
+            step=self.step,
+            history=self.history,
+            steps_left=self.steps_left,
+            map=self.map,
+            knowledge=self.knowledge,
+            tracker=self.tracker,
+            env=self.env,
+            oracle=self.oracle,
+            memory=self._memory,
+        )
+
+    async def oracle(self) -> list[str]:
+        """Expert actions from the current state (asks the engine)."""
+        plan: list[str] = await self.world.call("oracle")
+        return plan
+
+    # ---------------------------------------------------------------------------------------------------------- steps
+
+    async def turn(self, chat: Chat, form: str, *, role: str = "actor", stop_word: str = "") -> Turn:
+        """One turn: ask, read the reply, send at most one action, record the step.
+
+        Every reply that should be an action costs one step, also an unreadable one; then nothing is sent and the observation is
+        one fixed sentence. The stop word costs no step. The reply is appended to `chat` as it was read: text that the model
+        wrote in the world's name is cut off.
+        """
+        completion, call = await self._ask(chat, role, "act", form, None)
+        parsed = parse(
+            completion.text,
+            reasoning=completion.reasoning,
+            finish_reason=completion.finish_reason,
+            admissible=self.step.admissible,
+            card=self.env.card,
+            settings=self.parsing,
+            stop_word=stop_word,
+        )
+        chat.assistant(parsed.kept)
+        if completion.text != parsed.kept:
+            call.raw = completion.text
+        if parsed.status == "ok" and stop_word and parsed.action == stop_word:
+            return Turn(self.step, parsed, stopped=True)
+        return Turn(await self._apply(parsed, len(self.episode.calls) - 1), parsed)
+
+    async def act(self, action: str) -> Step:
+        """Send one action without a model (replays, scripted prefixes). Costs a step."""
+        return await self._apply(Parsed(action=action, status="ok", kept=action), None)
+
+    async def _apply(self, parsed: Parsed, call: int | None) -> Step:
+        if self.steps_left <= 0:
+            raise LimitReached("step_limit")
+        started = time.perf_counter()
+        if parsed.status == "ok" and parsed.action is not None:
+            step = await self.world.step(parsed.action)
+            self._invalid_in_a_row = 0
+        else:
+            text = AMBIGUOUS if parsed.status == "ambiguous" else UNREADABLE
+            step = replace(self.step, observation=text, error=True, goal="", info={})
+            self._invalid_in_a_row += 1
+        self.steps_left -= 1
+        self.step = step
+        self.history.append((parsed.action or "", step))
+        if self.tracker is not None and parsed.action is not None:
+            self.tracker.observe(parsed.action, step)
+        episode = self.episode
+        episode.steps += 1
+        episode.steps_by_phase[self.phase_name] += 1
+        episode.trajectory.append(
+            StepRecord(
+                phase=self.phase_name,
+                action=parsed.action,
+                status=parsed.status,
+                observation=step.observation,
+                score=step.score,
+                done=step.done,
+                success=step.success,
+                error=step.error,
+                call=call,
+                rewrite=parsed.written if parsed.rewritten else "",
+                flags=list(parsed.flags),
+                seconds=time.perf_counter() - started,
+                info=dict(step.info),
+            )
+        )
+        if self.limits.invalid_in_a_row is not None and self._invalid_in_a_row >= self.limits.invalid_in_a_row:
+            raise LimitReached("invalid_limit")
+        return step
+
+    # -------------------------------------------------------------------------------------------------------- results
+
+    def note(self, name: str, value: Any) -> None:
+        """Keep something with the episode (JSON values): a map, a stop trace, a summary."""
+        self.episode.notes[name] = value
+
+    def finish(self, reason: str = "") -> None:
+        """Settle the result from the newest step of the acting phase. Without a reason: won, lost or step_limit."""
+        step, episode = self.step, self.episode
+        episode.success = step.success
+        episode.score = step.score
+        episode.end_reason = reason or ("won" if step.success else "lost" if step.done else "step_limit")
+
+
+Lease = Callable[[], AbstractAsyncContextManager[World]]
+
+
+async def run_episode(
+    task: Task,
+    env: Env,
+    lease: Lease,
+    models: Mapping[str, Model],
+    paradigm: Paradigm,
+    budget: Budget,
+    limits: Limits = Limits(),
+    parsing: ParseSettings = ParseSettings(),
+    artefacts: Mapping[str, Any] | None = None,
+) -> Episode:
+    """Run one task to its end and return its record, whatever happens.
+
+    Args:
+        lease: opens an engine for this episode alone; an engine that failed is replaced by whoever gave the lease.
+        models: by role; a role that is missing falls back to "actor".
+        artefacts: what the paradigm prepared for all episodes.
+
+    Raises:
+        FatalError: going on is pointless for the whole run. `asyncio.CancelledError` passes through as well.
+    """
+    wasted: list[str] = []
+    for attempt in range(1, limits.attempts + 1):
+        episode = Episode(task=task, paradigm=paradigm.name, model=models["actor"].label, attempts=attempt)
+        started = time.perf_counter()
+        try:
+            async with asyncio.timeout(limits.seconds), lease() as world:
+                ro = Rollout(task, env, world, models, episode, budget, limits, parsing, artefacts)
+                try:
+                    await paradigm(ro)
+                except LimitReached as limit:
+                    ro.finish(limit.reason)
+                except ContextOverflow as overflow:
+                    ro.finish("context_limit")
+                    episode.error = str(overflow)
+        except FatalError:
+            raise
+        except HarnessError as error:
+            _failed(episode, error.end_reason, f"{type(error).__name__}: {error}")
+        except TimeoutError:
+            _failed(episode, "timeout", f"The attempt ran past limits.seconds={limits.seconds}.")
+        except Exception:  # noqa: BLE001 - the episode boundary: a defect of ours or of a plug-in is recorded, never lost
+            _failed(episode, "harness_error", traceback.format_exc(limit=-8))
+        episode.seconds = time.perf_counter() - started
+        if episode.status == "ok":
+            break
+        wasted.append(episode.error)
+    if wasted:
+        episode.notes["failed_attempts"] = wasted
+    return episode
+
+
+def _failed(episode: Episode, reason: str, error: str) -> None:
+    episode.status, episode.end_reason, episode.error = "error", reason, error
+    episode.success, episode.score = False, 0.0
+
