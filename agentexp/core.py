@@ -1,4 +1,4 @@
-"""The nouns of agentexp (Task, Step, Fact, CognitiveMap, Message, Completion, Episode) and its protocols (Env, Model, Paradigm).
+"""The nouns of agentexp (Task, Step, Fact, CognitiveMap, Completion, Episode) and its protocols (Env, Model, Paradigm).
 
 Everything else is written against this file. An environment knows nothing of language models; a model knows nothing of
 environments, except through the `View` that scripted policies and likelihood ranking may look at; a paradigm is an ordinary

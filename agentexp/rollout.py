@@ -191,9 +191,7 @@ class Rollout:
         completion, _ = await self._ask(chat, role, purpose, form, max_tokens)
         return completion
 
-    async def _ask(
-        self, chat: Chat, role: str, purpose: str, form: str, max_tokens: int | None
-    ) -> tuple[Completion, Call]:
+    async def _ask(self, chat: Chat, role: str, purpose: str, form: str, max_tokens: int | None) -> tuple[Completion, Call]:
         episode, model = self.episode, self.models.get(role) or self.models["actor"]
         used = episode.usage
         if self.limits.tokens is not None and used.prompt_tokens + used.completion_tokens >= self.limits.tokens:
@@ -393,4 +391,3 @@ async def run_episode(
 def _failed(episode: Episode, reason: str, error: str) -> None:
     episode.status, episode.end_reason, episode.error = "error", reason, error
     episode.success, episode.score = False, 0.0
-

@@ -1,0 +1,175 @@
+"""The command line. Every command is thin and imports late: `agentexp --help` must answer at once.
+
+The running commands (`eval`, `explore`, `map`, `act`) take Hydra overrides and Hydra's own flags; the rest is plain Typer.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agentexp.launch_help import HydraHelp
+
+app = typer.Typer(
+    name="agentexp",
+    help="Experiments with language-model agents that first understand a world and then act in it.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+Overrides = Annotated[
+    list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Hydra overrides, for example env=textcraft env.limit=10.")
+]
+Multirun = Annotated[bool, typer.Option("--multirun", "-m", help="Sweep over comma-separated values.")]
+Cfg = Annotated[str | None, typer.Option("--cfg", "-c", metavar="job|hydra|all", help="Print the composed config and stop.")]
+Package = Annotated[str | None, typer.Option("--package", "-p", help="With --cfg: print this part only.")]
+Resolve = Annotated[bool, typer.Option("--resolve", help="With --cfg: resolve interpolations.")]
+Info = Annotated[
+    str | None, typer.Option("--info", "-i", help="Hydra's information: all, config, defaults, plugins, searchpath.")
+]
+ConfigDir = Annotated[str | None, typer.Option("--config-dir", help="A folder with your own config groups.")]
+ConfigName = Annotated[str | None, typer.Option("--config-name", "-n", help="Another primary config.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the checked settings and the plan, run nothing.")]
+
+
+def _running(name: str, summary: str) -> None:
+    def command(
+        overrides: Overrides = None,
+        multirun: Multirun = False,
+        cfg: Cfg = None,
+        package: Package = None,
+        resolve: Resolve = False,
+        info: Info = None,
+        config_dir: ConfigDir = None,
+        config_name: ConfigName = None,
+        dry_run: DryRun = False,
+    ) -> None:
+        from agentexp.commands import run_job
+        from agentexp.launch import HydraFlags, launch
+
+        flags = HydraFlags(multirun, cfg, package, resolve, info, config_dir, config_name)
+        raise typer.Exit(launch(name, overrides or [], flags, run_job(dry_run=dry_run)))
+
+    command.__doc__ = summary
+    app.command(name, cls=HydraHelp)(command)
+
+
+_running("eval", "Run a whole paradigm on a world and score it.")
+_running("explore", "Stage 1 of MAP: explore train tasks and distil the environment-general rules K_g.")
+_running("map", "Stages 1 and 2 of MAP: build and save one cognitive map per instance.")
+_running("act", "Stage 3 of MAP: act on the maps of an earlier run (maps=RUN_FOLDER).")
+
+
+@app.command()
+def envs() -> None:
+    """List the worlds: what is available, what is missing and how to install it."""
+    from agentexp.inventory import show_envs
+
+    show_envs()
+
+
+@app.command()
+def models() -> None:
+    """List the model backends: what is available, what is missing and how to install it."""
+    from agentexp.inventory import show_models
+
+    show_models()
+
+
+@app.command(cls=HydraHelp)
+def check(overrides: Overrides = None, config_dir: ConfigDir = None) -> None:
+    """Check the contract of an environment, yours or ours: agentexp check env=textcraft."""
+    from agentexp.commands import check_job
+    from agentexp.launch import HydraFlags, launch
+
+    flags = HydraFlags(config_dir=config_dir)
+    raise typer.Exit(launch("check", overrides or [], flags, check_job, default_config="eval"))
+
+
+@app.command()
+def report(
+    name: Annotated[str, typer.Argument(help="The table: table1.")],
+    runs: Annotated[list[Path] | None, typer.Argument(help="Run folders, or folders above them (default: outputs).")] = None,
+    more_runs: Annotated[list[Path] | None, typer.Option("--runs", help="The same, as an option.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Also write NAME.md, NAME.tex and NAME.csv into this folder.")] = None,
+) -> None:
+    """Rebuild a paper's table from run folders: published value beside measured value, n and interval."""
+    from agentexp.reports import report as build_report
+
+    folders = [*(runs or []), *(more_runs or [])] or [Path("outputs")]
+    typer.echo(build_report(name, folders, out=out))
+
+
+@app.command()
+def compare(
+    a: Annotated[Path, typer.Argument(help="Run folder.")], b: Annotated[Path, typer.Argument(help="Run folder.")]
+) -> None:
+    """Compare two runs on the tasks they share: paired bootstrap and McNemar."""
+    from agentexp.reports import compare as compare_runs
+
+    typer.echo(compare_runs(a, b))
+
+
+@app.command()
+def parse(
+    file: Annotated[
+        Path, typer.Argument(help="JSON lines with id, content, reasoning_content, finish_reason, admissible, env.")
+    ],
+) -> None:
+    """Read model replies as agentexp would: one {id, action, status} per line."""
+    import json
+
+    from agentexp.errors import UserError
+    from agentexp.parse_file import parse_lines
+
+    try:
+        with file.open(encoding="utf-8") as lines:
+            for result in parse_lines(lines):
+                sys.stdout.write(json.dumps(result, ensure_ascii=False) + "\n")
+    except OSError as error:
+        raise UserError(f"{file} cannot be read: {error.strerror}.") from error
+
+
+@app.command()
+def doctor() -> None:
+    """Check this machine: versions, optional packages, Java, data, keys (present or not), disk."""
+    from agentexp.inventory import doctor as run_doctor
+
+    raise typer.Exit(run_doctor())
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    from agentexp import __version__
+
+    typer.echo(__version__)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Console script. Errors meant for the user become one sentence on stderr and exit code 2."""
+    from agentexp.errors import FatalError, UserError
+
+    try:
+        app(args=list(argv) if argv is not None else None)
+    except UserError as error:
+        _fail(str(error), 2)
+    except FatalError as error:
+        _fail(str(error), 1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _fail(message: str, code: int) -> None:
+    sys.stderr.write(f"Error: {message}\n")
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

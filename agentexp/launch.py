@@ -1,0 +1,211 @@
+"""Hydra under a Typer command: `launch` runs `hydra.main` and turns Hydra's errors into one short sentence, exit code 2.
+
+Hydra keeps all its features (overrides, multirun, launchers, --cfg, --info, --config-dir); this module only prepares values
+that Hydra's grammar cannot read and names the nearest valid choice when something does not exist.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agentexp.config import nearest
+from agentexp.errors import UserError
+
+
+@dataclass(frozen=True, slots=True)
+class HydraFlags:
+    """Hydra's own command-line flags, as declared by every running command."""
+
+    multirun: bool = False
+    cfg: str | None = None
+    package: str | None = None
+    resolve: bool = False
+    info: str | None = None
+    config_dir: str | None = None
+    config_name: str | None = None
+
+
+class JobExit(Exception):
+    """A finished job's exit code, raised out of Hydra so that a sweep ends with the code of its first bad job."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)  # picklable: a launcher may send it between processes
+        self.code = code
+
+
+def conf_dir() -> Path:
+    """The shipped configs: inside the installed package, or beside it in a checkout."""
+    package = Path(__file__).resolve().parent
+    inside = package / "conf"
+    return inside if inside.is_dir() else package.parent / "conf"
+
+
+def groups(config_dir: str | None = None) -> dict[str, list[str]]:
+    """Config groups and their choices, from the shipped configs and the user's own folder."""
+    found: dict[str, set[str]] = {}
+    for root in [conf_dir(), *([Path(config_dir)] if config_dir else [])]:
+        for file in sorted(root.glob("*/*.yaml")):
+            found.setdefault(file.parent.name, set()).add(file.stem)
+    return {name: sorted(choices) for name, choices in sorted(found.items())}
+
+
+def launch(
+    command: str, overrides: Sequence[str], flags: HydraFlags, job: Callable[[Any], int], default_config: str | None = None
+) -> int:
+    """Run `job(config)` under Hydra, once or for every job of a sweep.
+
+    Returns:
+        The exit code: the job's, or that of the first job of a sweep that was not 0.
+
+    Raises:
+        UserError: the overrides or configs do not fit together.
+    """
+    import hydra
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+
+    config_name = flags.config_name or default_config or command
+    prepared = prepare(list(overrides), multirun=flags.multirun)
+    arguments = [*prepared, f"hydra.job.name={command}"]
+    for flag, value in (
+        ("--config-dir", flags.config_dir),
+        ("--cfg", flags.cfg),
+        ("--package", flags.package),
+        ("--info", flags.info),
+    ):
+        if value is not None:
+            arguments = [flag, value, *arguments]
+    if flags.resolve:
+        arguments.insert(0, "--resolve")
+    if flags.multirun:
+        arguments.insert(0, "--multirun")
+
+    def task(config: Any) -> int:
+        code = job(config)
+        if code:
+            raise JobExit(code)
+        return code
+
+    full = os.environ.get("HYDRA_FULL_ERROR") == "1"
+    saved_argv = sys.argv
+    sys.argv = [f"agentexp {command}", *arguments]
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # so that errors reach us instead of ending the process inside Hydra
+    try:
+        hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name=config_name)(task)()
+    except JobExit as exit_:
+        return exit_.code
+    except (HydraException, OmegaConfBaseException) as error:
+        if full:
+            raise
+        raise UserError(explain(error, overrides, config_name, flags)) from error
+    finally:
+        sys.argv = saved_argv
+        if not full:
+            os.environ.pop("HYDRA_FULL_ERROR", None)
+    return 0
+
+
+def prepare(overrides: Sequence[str], *, multirun: bool) -> list[str]:
+    """Quote what Hydra's grammar cannot read: values with "=", other alphabets, "#"; `experiment=x` becomes `+experiment=x`."""
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
+    parser = OverridesParser.create()
+
+    def readable(text: str) -> bool:
+        try:
+            parser.parse_override(text)
+        except HydraException:
+            return False
+        return True
+
+    result = []
+    for override in overrides:
+        if override.startswith("experiment="):
+            override = "+" + override
+        key, equals, value = override.partition("=")
+        if not equals and not key.startswith("~"):
+            raise UserError(f"'{override}' is not an override. Write key=value, for example env.limit=10.{_command_hint(key)}")
+        if not readable(override):
+            parts = value.split(",") if multirun else [value]
+            quoted = ",".join(part if readable(f"{key}={part}") else _quote(part) for part in parts)
+            override = f"{key}={quoted}"
+            if not readable(override):
+                raise UserError(
+                    f"The value of '{key}' cannot be read: {value}. Quote it for your shell, for example "
+                    f"""'{key}="{value}"', or put it into a config file."""
+                )
+        result.append(override)
+    return result
+
+
+def _quote(value: str) -> str:
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _command_hint(word: str) -> str:
+    return " Options start with --." if word.startswith("-") else ""
+
+
+def explain(error: Exception, overrides: Sequence[str], config_name: str, flags: HydraFlags) -> str:
+    """One or two sentences for the user out of Hydra's error."""
+    text = str(error)
+    cause = str(error.__cause__) if error.__cause__ else ""
+    choices = groups(flags.config_dir)
+    missing = re.search(r"(?:Could not find|Could not load|In '[^']*': Could not find) '([^']+)'", text)
+    if missing and "/" in missing.group(1):
+        group, _, choice = missing.group(1).rpartition("/")
+        valid = choices.get(group, [])
+        return f"{group}={choice} is not a choice.{nearest(choice, valid)} Choices of {group}: {', '.join(valid) or 'none'}."
+    if "Cannot find primary config" in text:
+        roots = sorted(file.stem for file in conf_dir().glob("*.yaml"))
+        return f"There is no config named '{config_name}'.{nearest(config_name, roots)} Choices: {', '.join(roots)}."
+    key_match = re.search(r"Could not (?:override|append to config|delete)[^']*'([^']+)'", text) or re.search(
+        r"Key '([^']+)' is not in struct", text + cause
+    )
+    if key_match:
+        key = key_match.group(1).lstrip("+").partition("@")[0]
+        keys = known_keys(config_name) | set(choices)
+        return f"'{key}' is not a setting.{nearest(key, keys)} `agentexp {config_name} --cfg job` shows all settings."
+    if "To use --multirun" in text or "sweep" in text.lower() or "multirun" in text.lower():
+        swept = next((o for o in overrides if "," in o), "")
+        key, _, value = swept.partition("=")
+        hint = f""" To give one text with a comma, quote it: '{key}="{value}"'.""" if swept else ""
+        return f"Several values for one setting need -m (--multirun).{hint}"
+    if "Missing mandatory value" in text or "???" in text:
+        name = re.search(r"value: ([\w.]+)", text)
+        return f"{name.group(1) if name else 'A setting'} has no value; set it on the command line. {text.splitlines()[0]}"
+    first = " ".join(line.strip() for line in text.splitlines() if line.strip())
+    return first + (f" ({cause.splitlines()[0]})" if cause else "")
+
+
+def known_keys(config_name: str) -> set[str]:
+    """All keys of the default config of a command, dotted; empty when it does not compose."""
+    from hydra import compose, initialize_config_dir
+    from hydra.core.global_hydra import GlobalHydra
+    from hydra.errors import HydraException
+    from omegaconf import OmegaConf
+
+    GlobalHydra.instance().clear()
+    try:
+        with initialize_config_dir(str(conf_dir()), version_base="1.3"):
+            config = OmegaConf.to_container(compose(config_name), resolve=False)
+    except HydraException:
+        return set()
+    keys: set[str] = set()
+
+    def walk(node: Any, prefix: str) -> None:
+        if isinstance(node, dict):
+            for key, value in node.items():
+                name = f"{prefix}{key}"
+                keys.add(name)
+                walk(value, name + ".")
+
+    walk(config, "")
+    return keys
