@@ -1,0 +1,6 @@
+"""MAP (Map-then-Act): global exploration, task-specific mapping, knowledge-augmented execution."""
+
+from agentexp.paradigms.map.paradigm import MapThenAct
+from agentexp.paradigms.map.stage1 import GlobalExploration
+
+__all__ = ["GlobalExploration", "MapThenAct"]
