@@ -138,7 +138,6 @@ class WorkerProcess:
             raise EngineError(
                 f"{self._name}.{method}() was called while another call was running: a world takes one at a time."
             )
-        what = f"{self._name}.{'start' if method == BUILD else method}({'' if method == BUILD else _short(args)})"
         data = frame((method, args))
         waiter = self._waiter = self._loop.create_future()
         timer = self._loop.call_later(seconds, _expire, waiter)
@@ -149,10 +148,11 @@ class WorkerProcess:
             where = await self._where_it_hangs()
             self.kill("timeout")
             raise EngineTimeout(
-                f"{what} did not answer within {setting}={seconds:g} seconds; its process was killed.{where}{self._tail()}"
+                f"{self._call(method, args)} did not answer within {setting}={seconds:g} seconds; its process was killed.{where}{self._tail()}"
             ) from None
         except (_Lost, OSError):
-            raise EngineError(f"The process of {what} {await self._cause_of_death()}.{self._tail()}") from None
+            cause = await self._cause_of_death()
+            raise EngineError(f"The process of {self._call(method, args)} {cause}.{self._tail()}") from None
         except asyncio.CancelledError:
             self.kill("cancelled")
             raise
@@ -164,8 +164,11 @@ class WorkerProcess:
         failure: Failure = result
         if not failure.is_user_error():
             self.kill("failed")  # after an exception nobody knows what state the engine is in
-            failure = failure._replace(message=f"{what}: {failure.message}{self._tail()}")
+            failure = failure._replace(message=f"{self._call(method, args)}: {failure.message}{self._tail()}")
         return failure.throw()
+
+    def _call(self, method: str, args: tuple[Any, ...]) -> str:
+        return f"{self._name}.start()" if method == BUILD else f"{self._name}.{method}({_short(args)})"
 
     async def _send(self, data: bytes, seconds: float) -> None:
         try:

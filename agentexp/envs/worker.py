@@ -176,4 +176,4 @@ def main(argv: list[str]) -> None:
     os.set_inheritable(socket_fd, False)  # an engine's own children must not keep the connection open
     with socket.socket(fileno=socket_fd) as sock:
         serve(sock)
-    os._exit(0)  # engines leave noisy destructors and non-daemon threads behind
+    lifeline.kill_group(os.getpgrp())  # this process too: engines leave children, threads and noisy destructors behind
