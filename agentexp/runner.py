@@ -1,0 +1,314 @@
+"""From a plan to a finished run folder: drop what is finished, run the rest, store each episode at once.
+
+    plan (tasks x seeds x repeats) - finished (status "ok" in the run folder) = owed
+    owed -> N coroutines -> rollout.run_episode -> one line of episodes.jsonl
+    all lines -> summary.json
+
+A run is interrupted by nothing worse than losing the episodes in flight; issued again, it goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from agentexp.context import RunContext
+from agentexp.core import Episode, Model, Step, Task
+from agentexp.errors import FatalError, UserError
+from agentexp.interrupt import exit_code as signal_exit_code
+from agentexp.interrupt import on_interrupt
+from agentexp.knowledge import find_knowledge, save_knowledge
+from agentexp.manifest import build_manifest, settle
+from agentexp.paradigms.context import Finalises, Prepares
+from agentexp.progress import Progress, Tally, show_result
+from agentexp.records import episode_from_json, episode_to_json
+from agentexp.rollout import World, run_episode
+from agentexp.run import Engines, Run, plan_of
+from agentexp.store import FolderBusy, Found, RunFolder, index, read_episodes
+from agentexp.summary import Summary, summarise_run
+
+log = logging.getLogger(__name__)
+
+
+def run_sync(run: Run) -> tuple[Summary, int]:
+    """`execute` in an event loop of its own; returns the summary and the exit code."""
+    summary = asyncio.run(execute(run))
+    return summary, exit_code(summary)
+
+
+def exit_code(summary: Summary) -> int:
+    """0: all planned episodes finished; 1: harness errors left, or stopped by a fatal error; 130, 143: interrupted."""
+    stopped = summary.get("stopped_by", "")
+    if stopped and stopped != "fatal":
+        return signal_exit_code(stopped)
+    return 1 if stopped or summary["harness_errors"] or summary["partial"] else 0
+
+
+async def execute(run: Run) -> Summary:
+    """Run what is owed and return the summary, as in `summary.json`.
+
+    Returns:
+        Also for an interrupted run (`partial`, `stopped_by` "SIGINT" or "SIGTERM") and for one that a `FatalError` stopped
+        (`stopped_by` "fatal").
+
+    Raises:
+        UserError: the command cannot run as given, or the folder holds another run; nothing finished is lost.
+    """
+    tasks, plan = plan_of(run)
+    async with _opened(run) as folder:
+        manifest = build_manifest(run, tasks, plan)
+        found = index(folder.path)
+        old = folder.read_json("manifest.json") if found else None  # without episodes there is nothing to protect
+        folder.write_json("manifest.json", settle(old, manifest, run.resume, folder.path))
+        job = _Job(run, folder, plan, found)
+        stopped_by = await job.run_until_stopped()
+        summary = summarise_run(folder.path, manifest, stopped_by)
+        folder.write_json("summary.json", summary)
+        await asyncio.to_thread(run.logger.finish, summary)
+    _tell(run, summary, job.fatal)
+    return summary
+
+
+class _Job:
+    """The part of a run that can be interrupted."""
+
+    def __init__(self, run: Run, folder: RunFolder, plan: Sequence[Task], found: Mapping[str, Found]) -> None:
+        self.run, self.folder, self.plan, self.found = run, folder, plan, found
+        mine = plan if run.shard is None else plan[run.shard[0] :: run.shard[1]]
+        self.owed = [task for task in mine if task.key not in found or found[task.key].status != "ok"]
+        known = [found[task.key] for task in plan if task.key in found]
+        done = [record for record in known if record.status == "ok"]
+        tally = Tally(len(plan), len(done), sum(record.success for record in done), len(known) - len(done))
+        self.progress = Progress(tally, f"{run.command} {run.env.name}/{run.paradigm.name}", run.progress)
+        self.fatal = ""
+        self._pool: Engines | None = None
+        self._started: list[Model] = []
+        self._context: RunContext | None = None
+
+    async def run_until_stopped(self) -> str:
+        """Do everything that is owed. Returns "" when done, the signal's name, or "fatal"."""
+        work = asyncio.ensure_future(self._work())
+        stopped: list[str] = []
+
+        def stop(signal_name: str) -> None:
+            stopped.append(signal_name)
+            work.cancel()
+
+        try:
+            if self.run.nested:
+                await work
+            else:
+                with on_interrupt(stop):
+                    await work
+        except asyncio.CancelledError:
+            if not stopped:
+                raise
+        except FatalError as error:
+            self.fatal = str(error)
+            return "fatal"
+        return stopped[0] if stopped else ""
+
+    async def _work(self) -> None:
+        if not self.owed and not self._owes_result(self.found):
+            return
+        try:
+            self._mark_partial()
+            self.run.logger.start(self.folder.path, str(self.folder.path.name), self.run.config)
+            artefacts = await self._prepare()
+            with self.progress:  # not before: `prepare` may show the progress of a nested run
+                await self._episodes(artefacts)
+            await self._finalise()
+        finally:
+            if self._pool is not None:
+                await self._pool.stop()
+            for model in self._started:
+                await model.close()
+
+    def _mark_partial(self) -> None:
+        """A summary of an earlier, shorter plan must not look complete while this one runs."""
+        summary = self.folder.read_json("summary.json")
+        if self.owed and summary is not None and not summary.get("partial"):
+            self.folder.write_json("summary.json", {**summary, "partial": True, "planned": len(self.plan)})
+
+    # ------------------------------------------------------------------------------------------------------- the hooks
+
+    async def _open(self) -> RunContext:
+        """Start models, open the pool: on first need, so that a finished run starts nothing."""
+        if self._context is None:
+            for model in {id(model): model for model in self.run.models.values()}.values():
+                if not self.run.nested:  # else they are the outer run's, which closes them
+                    self._started.append(model)
+                await model.start()
+            self._pool = self.run.pool(self.run)
+            self._context = RunContext(
+                self.run.env,
+                self.run.models,
+                self.folder,
+                self.plan,
+                self._lease,
+                lambda: find_knowledge(self.run, execute),
+                f"{self.run.command}/{self.run.env.name}/{self.run.paradigm.name}/{self.run.seeds[0]}",
+            )
+        return self._context
+
+    async def _prepare(self) -> dict[str, Any]:
+        context = await self._open()
+        if not isinstance(self.run.paradigm, Prepares):
+            return {}
+        artefacts = await self.run.paradigm.prepare(context)
+        before = self.folder.read_json("artefacts.json")
+        path = self.folder.write_json("artefacts.json", artefacts)
+        if before is not None and before != self.folder.read_json("artefacts.json") and self.found:
+            if self.run.resume == "refuse":
+                self.folder.write_json("artefacts.json", before)
+                raise UserError(
+                    f"What {self.run.paradigm.name} prepared for its episodes is no longer what {path} holds (another K_g?). "
+                    "Go on all the same with resume=ignore, or start afresh with another output_root=."
+                )
+            log.warning("Resuming although the prepared artefacts changed.")
+        context.artefacts = artefacts
+        return artefacts
+
+    def _owes_result(self, found: Mapping[str, Found]) -> bool:
+        """The paradigm makes a result out of all episodes, all have ended, and the stored result is not of these episodes."""
+        if not isinstance(self.run.paradigm, Finalises) or any(task.key not in found for task in self.plan):
+            return False
+        stored = self.folder.read_json("result.json")
+        return stored is None or stored["episodes"] != self._finished_keys(found)
+
+    def _finished_keys(self, found: Mapping[str, Found]) -> list[str]:
+        return [task.key for task in self.plan if task.key in found and found[task.key].status == "ok"]
+
+    async def _finalise(self) -> None:
+        found = index(self.folder.path)
+        if not isinstance(self.run.paradigm, Finalises) or not self._owes_result(found):
+            return
+        context, keys = await self._open(), self._finished_keys(found)
+        episodes = [episode_from_json(record) for record in read_episodes(self.folder.path, keys)]
+        result = await self.run.paradigm.finalise(context, episodes)
+        if self.run.command == "explore":
+            result = save_knowledge(self.run, result, len(episodes))
+        self.folder.write_json("result.json", {"episodes": keys, "result": result})
+
+    # ---------------------------------------------------------------------------------------------------- the episodes
+
+    async def _episodes(self, artefacts: Mapping[str, Any]) -> None:
+        """N workers share one iterator: no task object waits per owed episode, however long the plan is."""
+        owed = iter(self.owed)
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(min(self.run.concurrency, len(self.owed))):
+                    group.create_task(self._worker(owed, artefacts))
+        except ExceptionGroup as errors:
+            raise _first(errors) from errors
+
+    async def _worker(self, owed: Iterator[Task], artefacts: Mapping[str, Any]) -> None:
+        run = self.run
+        for task in owed:
+            episode = await run_episode(
+                task, run.env, self._lease, run.models, run.paradigm, run.budget, run.limits, run.parsing, artefacts
+            )
+            self._store(episode)
+            await asyncio.sleep(0)  # a world and a model that never wait would starve the other episodes and Ctrl-C
+
+    def _store(self, episode: Episode) -> None:
+        try:
+            line = episode_to_json(episode)
+        except TypeError as error:
+            text = f"The episode cannot be stored: {error}. Notes and infos hold JSON values only."
+            episode = Episode(
+                episode.task, episode.paradigm, episode.model, status="error", end_reason="harness_error", error=text
+            )
+            line = episode_to_json(episode)
+        try:
+            self.folder.append(line)
+        except OSError as error:
+            raise FatalError(f"{self.folder.episodes_file} cannot be written: {error.strerror}.") from error
+        before = self.found.get(episode.task.key)
+        self.progress.finished(episode, was_error=before is not None)
+        self.run.logger.log(_numbers(episode, self.progress.tally))
+
+    @asynccontextmanager
+    async def _lease(self) -> AsyncIterator[World]:
+        await self._open()
+        assert self._pool is not None
+        async with self._pool.lease() as world:
+            yield _CountedWorld(world, self.progress)
+
+
+class _CountedWorld:
+    """A leased world whose steps move the progress display."""
+
+    def __init__(self, world: World, progress: Progress) -> None:
+        self._world, self._progress = world, progress
+
+    async def reset(self, task: Task) -> Step:
+        return await self._world.reset(task)
+
+    async def step(self, action: str) -> Step:
+        step = await self._world.step(action)
+        self._progress.step()
+        return step
+
+    async def call(self, method: str, *args: Any) -> Any:
+        return await self._world.call(method, *args)
+
+
+@asynccontextmanager
+async def _opened(run: Run) -> AsyncIterator[RunFolder]:
+    """The locked run folder. A nested run waits for another job of the sweep that makes the same thing."""
+    folder = RunFolder(run.folder, run.shard)
+    told = False
+    while True:
+        try:
+            folder.__enter__()
+            break
+        except FolderBusy as busy:
+            if not run.nested:
+                raise
+            if not told:
+                log.warning("Waiting: %s", busy)
+                told = True
+            await asyncio.sleep(0.5)
+    try:
+        yield folder
+    finally:
+        folder.close()
+
+
+def _first(errors: ExceptionGroup[Exception]) -> Exception:
+    inner = errors.exceptions[0]
+    return _first(inner) if isinstance(inner, ExceptionGroup) else inner
+
+
+def _numbers(episode: Episode, tally: Tally) -> dict[str, float]:
+    tokens = episode.usage.prompt_tokens + episode.usage.completion_tokens
+    values: dict[str, float] = {"episode": tally.done + tally.errors, "eval/harness_errors": tally.errors}
+    if episode.status == "ok":
+        values |= {"eval/success": float(episode.success), "eval/score": episode.score, "eval/steps": episode.steps}
+        values |= {"eval/tokens": tokens, "eval/seconds": episode.seconds, "eval/success_rate": tally.won / tally.done}
+    if episode.usage.cost is not None:
+        values["eval/cost"] = episode.usage.cost
+    return values
+
+
+def _tell(run: Run, summary: Summary, fatal: str) -> None:
+    """The end of a run for people."""
+    if run.nested:
+        return
+    again = "Issue the same command again to go on."
+    kept = f"{summary['finished']} of {summary['planned']} episodes are finished and kept."
+    if fatal:
+        sys.stderr.write(f"Stopped: {fatal} {kept} {again}\n")
+    elif summary["stopped_by"]:
+        sys.stderr.write(f"Stopped by {summary['stopped_by']}: {kept} {again}\n")
+    elif summary["harness_errors"]:
+        sys.stderr.write(
+            f"{summary['harness_errors']} episodes ended with a harness error; they are not the agent's failures. "
+            "Issue the same command again to run them again.\n"
+        )
+    show_result(summary, run.folder)

@@ -1,0 +1,283 @@
+"""The run folder: `manifest.json`, `episodes.jsonl` (one line per finished episode) and `summary.json`.
+
+A line is appended with one write, then fsynced; a `kill -9` at any moment leaves at most one torn last line, which readers skip
+and the next writer cuts off. One process writes a file at a time (flock). Shards of a plan write files of their own,
+`episodes-<i>of<n>.jsonl`, and reading merges them.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import os
+import re
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple
+
+from agentexp.errors import UserError
+from agentexp.records import Record, dump
+
+log = logging.getLogger(__name__)
+
+_HEAD = re.compile(
+    rb'\{"schema":\d+,"key":("(?:[^"\\]|\\.)*"),"status":"(ok|error)","end_reason":"\w*","success":(true|false),'
+)
+
+
+class FolderBusy(UserError):
+    """Another process is writing the run folder."""
+
+
+class Found(NamedTuple):
+    """Where the record that counts for one task key lies."""
+
+    status: str
+    success: bool
+    file: Path
+    offset: int
+    length: int
+
+
+class RunFolder:
+    """One run folder, opened for writing by `with RunFolder(path) as folder:`.
+
+    Args:
+        path: the folder; made on entering.
+        shard: (i, n) when this process runs the i-th of n parts of the plan (0-based).
+    """
+
+    def __init__(self, path: Path, shard: tuple[int, int] | None = None) -> None:
+        self.path, self.shard = path, shard
+        self.episodes_file = path / ("episodes.jsonl" if shard is None else f"episodes-{shard[0]}of{shard[1]}.jsonl")
+        self._locks: list[int] = []
+        self._file = -1
+
+    def __enter__(self) -> RunFolder:
+        """Lock the folder and repair a torn last line.
+
+        Raises:
+            FolderBusy: another process writes it.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        try:
+            # shards share the folder's lock and own their file's; a run without shards owns the folder
+            self._lock(".lock", fcntl.LOCK_SH if self.shard else fcntl.LOCK_EX)
+            if self.shard:
+                self._lock(f".lock-{self.shard[0]}of{self.shard[1]}", fcntl.LOCK_EX)
+            self._file = os.open(self.episodes_file, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+            _repair(self._file, self.episodes_file)
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give up the locks. Safe to call twice."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+        while self._locks:
+            os.close(self._locks.pop())
+
+    def _lock(self, name: str, kind: int) -> None:
+        descriptor = os.open(self.path / name, os.O_RDWR | os.O_CREAT, 0o644)
+        self._locks.append(descriptor)
+        try:
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            holder = os.pread(descriptor, 200, 0).decode(errors="replace").strip() or "another process"
+            raise FolderBusy(
+                f"The run folder {self.path} is being written by {holder}. Wait for it to end, or change output_root=."
+            ) from error
+        if kind == fcntl.LOCK_EX:
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
+
+    def append(self, line: bytes) -> None:
+        """Append one record and wait until it is on disk. A write that fails half-way (disk full) is taken back.
+
+        Raises:
+            OSError: the disk refused.
+        """
+        append_line(self._file, line)
+
+    def append_to(self, name: str, record: Mapping[str, Any]) -> None:
+        """Append one JSON line to another file of the folder (`setup.jsonl`)."""
+        descriptor = os.open(self.path / name, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        try:
+            _repair(descriptor, self.path / name)
+            append_line(descriptor, dump(record))
+        finally:
+            os.close(descriptor)
+
+    def write_json(self, name: str, value: Any) -> Path:
+        """Replace a file of the folder at once: a reader sees the old or the new content, never a part."""
+        return write_json(self.path / name, value)
+
+    def read_json(self, name: str) -> Any | None:
+        """Content of a file of the folder, None where it does not exist."""
+        return read_json(self.path / name)
+
+
+def append_line(descriptor: int, line: bytes) -> None:
+    """Append `line` and a newline with one write, then fsync; all or nothing."""
+    data = line + b"\n"
+    size = os.fstat(descriptor).st_size
+    try:
+        written = os.write(descriptor, data)
+        while written < len(data):  # a short write is followed by one that raises or completes
+            written += os.write(descriptor, data[written:])
+        os.fsync(descriptor)
+    except OSError:
+        os.ftruncate(descriptor, size)
+        raise
+
+
+def _repair(descriptor: int, file: Path) -> None:
+    """Cut off a torn last line; only complete it when nothing but the newline is missing."""
+    size = os.fstat(descriptor).st_size
+    if size == 0 or os.pread(descriptor, 1, size - 1) == b"\n":
+        return
+    start, tail = size, b""
+    while start > 0 and b"\n" not in tail:
+        step = min(1 << 16, start)
+        start -= step
+        tail = os.pread(descriptor, step, start) + tail
+    line = tail.rsplit(b"\n", 1)[-1]
+    if _is_json(line):
+        os.write(descriptor, b"\n")
+    else:
+        log.warning("%s ended in the middle of a line (an interrupted write); that line was cut off.", file)
+        os.ftruncate(descriptor, size - len(line))
+    os.fsync(descriptor)
+
+
+def write_json(path: Path, value: Any) -> Path:
+    """Write indented JSON through a temporary file and a rename."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # dump() first: it knows how to write what json does not, and makes the text safe for UTF-8
+    text = json.dumps(json.loads(dump(value)), ensure_ascii=False, indent=2)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with temporary.open("wb") as file:
+        file.write(text.encode(errors="backslashreplace") + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    return path
+
+
+def read_json(path: Path) -> Any | None:
+    """Parsed content, None where the file does not exist.
+
+    Raises:
+        UserError: the file is not JSON.
+    """
+    try:
+        return json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise UserError(f"{path} is not valid JSON ({error}). Remove it, or restore it from a copy.") from error
+
+
+def episode_files(folder: Path) -> list[Path]:
+    """`episodes.jsonl` and the shards' files, those that exist."""
+    shards = sorted(p for p in folder.glob("episodes-*of*.jsonl") if re.fullmatch(r"episodes-\d+of\d+\.jsonl", p.name))
+    whole = folder / "episodes.jsonl"
+    return [*([whole] if whole.is_file() else []), *shards]
+
+
+def index(folder: Path) -> dict[str, Found]:
+    """For every task key the record that counts: the last "ok", or the last error where there is no "ok".
+
+    Reads every file once and parses only the head of each line; lines that are torn or not records are skipped with a warning.
+    """
+    found: dict[str, Found] = {}
+    for file in episode_files(folder):
+        offset = 0
+        with file.open("rb") as lines:
+            for line in lines:
+                head = _HEAD.match(line) if line.endswith(b"\n") else None
+                if head:
+                    key, status, success = json.loads(head[1]), head[2].decode(), head[3] == b"true"
+                else:
+                    record = _parse(line)
+                    if record is None:
+                        log.warning("%s: the line at byte %d is not a record and was skipped.", file, offset)
+                        offset += len(line)
+                        continue
+                    key, status, success = _key(record), str(record["status"]), bool(record.get("success"))
+                if status == "ok" or key not in found or found[key].status != "ok":
+                    found[key] = Found(status, success, file, offset, len(line))
+                offset += len(line)
+    return found
+
+
+def read_episodes(folder: Path, keys: list[str] | None = None) -> Iterator[Record]:
+    """The records of a run folder (finished, partial or running), one per task key; the last "ok" wins over errors.
+
+    Args:
+        folder: the run folder.
+        keys: the plan: only these, in this order. None: the plan of the manifest, or all records where there is none.
+
+    Yields:
+        Parsed lines of `episodes.jsonl`, in the order of the plan. That order, not the order in which episodes ended, makes
+        every sum over them repeatable.
+    """
+    found = index(folder)
+    if keys is None:
+        manifest = read_json(folder / "manifest.json")
+        keys = list(manifest["planned"]) if manifest else list(found)
+    with _open_files(folder) as files:
+        for key in keys:
+            place = found.get(key)
+            if place is not None:
+                file = files[place.file]
+                file.seek(place.offset)
+                record = _parse(file.read(place.length))
+                if record is None:
+                    log.warning("%s: the line at byte %d is damaged and was skipped.", place.file, place.offset)
+                else:
+                    yield record
+
+
+@contextmanager
+def _open_files(folder: Path) -> Iterator[dict[Path, Any]]:
+    files = {path: path.open("rb") for path in episode_files(folder)}
+    try:
+        yield files
+    finally:
+        for file in files.values():
+            file.close()
+
+
+def _parse(line: bytes) -> Record | None:
+    """The record of a line; None when it is torn or something else."""
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return None
+    return record if isinstance(record, dict) and "task" in record and "status" in record else None
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True
+
+
+def _key(record: Record) -> str:
+    if "key" in record:
+        return str(record["key"])
+    task = record["task"]
+    return f"{task['env']}/{task['split']}/{task['id']}#seed{task.get('seed', 0)}.{task.get('repeat', 0)}"

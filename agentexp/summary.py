@@ -1,0 +1,51 @@
+"""`summary.json`: the metrics of a run folder with the labels of its manifest."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from agentexp.core import Usage
+from agentexp.store import read_episodes
+
+Summary = dict[str, Any]
+
+
+def summarise_run(folder: Path, manifest: Mapping[str, Any], stopped_by: str = "") -> Summary:
+    """Compute the summary from the records on disk; for running and interrupted runs as well.
+
+    Args:
+        folder: the run folder.
+        manifest: its manifest; `planned` is the denominator.
+        stopped_by: "" or what ended the run early: a signal's name or "fatal".
+
+    Returns:
+        The metrics of `agentexp.metrics.summary.summarise`; the labels of the run; `partial`: planned episodes have no record
+        yet; `stopped_by`; `setup`: model calls outside the episodes (tokens, cost), which are in no other number.
+    """
+    from agentexp.metrics.summary import summarise
+
+    planned = list(manifest["planned"])
+    numbers = summarise(read_episodes(folder, planned), len(planned))
+    labels = {key: manifest[key] for key in ("command", "env", "paradigm", "model", "split", "seeds", "repeats")}
+    partial = numbers["finished"] + numbers["harness_errors"] < numbers["planned"]
+    return {**labels, **numbers, "partial": partial, "stopped_by": stopped_by, "setup": setup_usage(folder)}
+
+
+def setup_usage(folder: Path) -> dict[str, Any]:
+    """Tokens and money of the model calls in `setup.jsonl`, of all processes that worked on the run."""
+    total = Usage()
+    file = folder / "setup.jsonl"
+    if file.is_file():
+        with file.open("rb") as lines:
+            for line in lines:
+                if line.endswith(b"\n"):  # a torn last line is a call whose use nobody saw
+                    total += Usage(**json.loads(line)["usage"])
+    return {
+        "calls": total.calls,
+        "prompt_tokens": total.prompt_tokens,
+        "completion_tokens": total.completion_tokens,
+        "cost": total.cost,
+    }
