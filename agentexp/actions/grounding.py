@@ -1,0 +1,158 @@
+"""Which command a claim is. Exact up to case, articles, full stop and declared aliases; never another object or number."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from agentexp.actions.text import fold, undecorate, without_articles
+
+Outcome = Literal["ok", "none", "ambiguous"]
+
+# Where a second command or an explanation may begin. A comma or an ampersand inside a number or a name does not separate.
+_JOINT = re.compile(
+    r"\s*(?P<joint>,?\s+and\s+then\s|,?\s+then\s|,?\s+and\s|,(?!\d)\s*(?:and\s|then\s)*|;\s*|\n+|\s&\s|\s&&\s|\s->\s|\s[→⇒]\s)"
+    r"|(?P<remark>[.!?:](?=\s)|\s*\(|\s[-–—]{1,2}\s|\s#\s|\s//\s)",
+    re.IGNORECASE,
+)
+# Joints that no command of any world contains, where no list can tell.
+_SENTENCES = re.compile(r",?\s+(?:and\s+)?then\s|;\s|\n|[.!?](?=\s+[^\W\d_])", re.IGNORECASE)
+_ALTERNATIVE = re.compile(r"\W*(?:(?:and|then)\s+)?(?:or|unless|if|maybe|perhaps|instead|not|else)\b", re.IGNORECASE)
+_PROSE = re.compile(
+    r"(?:i(?:'m|'ll|'d|'ve)?|we|you|it|he|she|they|this|that|there|the|my|let(?:'s| me| us)|ok(?:ay)?|sure|sorry|as an|based on|"
+    r"since|because|given|first|next|now|to|in order|however|so|yes|no|thank|unfortunately|hmm+|well|alright|here)\b[\s,'’].*",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Grounded:
+    """What one claim was read as. `several`: more commands stood in it; `remark`: an explanation did."""
+
+    outcome: Outcome
+    action: str | None = None
+    several: bool = False
+    remark: bool = False
+
+
+NONE = Grounded("none")
+
+
+class Grounder:
+    """Looks claims up in the commands that are admissible now."""
+
+    def __init__(
+        self,
+        admissible: Sequence[str] | None,
+        *,
+        complete: bool,
+        aliases: Sequence[tuple[str, str]] = (),
+        stop_word: str = "",
+        fill_number: bool = False,
+        max_chars: int = 200,
+    ) -> None:
+        self.complete = complete and admissible is not None
+        self._admissible = tuple(dict.fromkeys(admissible or ()))
+        self._exact = set(self._admissible)
+        self._folded: dict[str, list[str]] = {}
+        self._plain: dict[str, list[str]] = {}
+        for command in self._admissible:
+            folded = fold(command)
+            self._folded.setdefault(folded, []).append(command)
+            self._plain.setdefault(without_articles(folded), []).append(command)
+        self._aliases = aliases
+        self._stop_word, self._stop_folded = stop_word, fold(stop_word)
+        self._fill_number, self._max_chars = fill_number, max_chars
+
+    def whole(self, text: str) -> Grounded:
+        """The claim as one command."""
+        clean = undecorate(text)
+        if not clean:
+            return NONE
+        folded = fold(clean)
+        if self._stop_folded and folded == self._stop_folded:
+            return Grounded("ok", self._stop_word)
+        if not self._admissible:
+            return NONE
+        for exact in (text.strip(), clean):
+            if exact in self._exact:
+                return Grounded("ok", exact)
+        if folded.startswith("(") and folded.endswith(")"):
+            folded = folded[1:-1].strip()
+        forms = [folded, without_articles(folded)]
+        hits = self._folded.get(forms[0]) or self._plain.get(forms[1])
+        if hits is None:
+            forms += [expanded for form in forms for expanded in self._expansions(form)]
+            hits = list(dict.fromkeys(hit for form in forms for hit in self._plain.get(without_articles(form), ())))
+        if not hits:
+            return self._without_number(forms)
+        return Grounded("ok", hits[0]) if len(hits) == 1 else Grounded("ambiguous")
+
+    def _expansions(self, form: str) -> Iterator[str]:
+        for pattern, replacement in self._aliases:
+            found = re.fullmatch(pattern, form, re.IGNORECASE)
+            if found:
+                yield fold(found.expand(replacement))
+
+    def _without_number(self, forms: Sequence[str]) -> Grounded:
+        """Commands that the claim names except for a number that it leaves out."""
+        fits = [
+            c for c in self._admissible if any(_lacks_numbers(without_articles(f), without_articles(fold(c))) for f in forms)
+        ]
+        if len(fits) > 1:
+            return Grounded("ambiguous")
+        return Grounded("ok", fits[0]) if fits and self._fill_number else NONE
+
+    def resolve(self, text: str, *, cautious: bool = False) -> Grounded:
+        """The claim as a command, or the first of several in it.
+
+        Args:
+            text: the claim.
+            cautious: the claim is bare text: commas and remarks do not separate commands in it.
+        """
+        found = self.whole(text)
+        if not self.complete:
+            return found if found.outcome == "ok" else self._as_written(text, cautious)
+        if found.outcome != "none":
+            return found
+        clean = undecorate(text)
+        for joint in reversed(list(_JOINT.finditer(clean))):
+            rest = clean[joint.end() :]
+            if cautious and (joint["remark"] or joint["joint"].strip() == ","):
+                continue
+            if _ALTERNATIVE.match(rest):
+                continue
+            first = self.whole(clean[: joint.start()])
+            if first.outcome != "none":
+                return Grounded(first.outcome, first.action, bool(joint["joint"]), bool(joint["remark"]))
+        return NONE
+
+    def _as_written(self, text: str, cautious: bool) -> Grounded:
+        """Without a complete list a claim is sent as it was written, up to the first end of a sentence."""
+        clean = undecorate(text)
+        joint = _SENTENCES.search(clean)
+        if joint and cautious:
+            return NONE
+        first = undecorate(clean[: joint.start()]) if joint else clean
+        if not any(c.isalnum() for c in first) or len(first) > self._max_chars or first[0] in "{<" or text.lstrip()[:1] == "{":
+            return NONE
+        if cautious and _PROSE.fullmatch(first):
+            return NONE
+        found = self.whole(first)
+        return Grounded("ok", found.action if found.outcome == "ok" else first, several=joint is not None)
+
+
+def _lacks_numbers(short: str, full: str) -> bool:
+    """Whether `short` is `full` with at least one number left out and nothing else changed."""
+    words, rest = full.split(), short.split()
+    if len(rest) >= len(words):
+        return False
+    at = 0
+    for word in words:
+        if at < len(rest) and rest[at] == word:
+            at += 1
+        elif not word.isdigit():
+            return False
+    return at == len(rest)
