@@ -1,0 +1,125 @@
+"""The chat-completions format: settings and messages to bytes, reply bytes to a `Completion`.
+
+Plain dicts and one fast encoder instead of the SDK's typed request: that one walks every message, so its CPU time grows with
+the history.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from pydantic_core import to_json
+
+from agentexp.core import Completion, Message, Sampling, Usage
+from agentexp.models.limiter import Transient
+
+
+def settings(
+    name: str, sampling: Sampling, max_tokens_field: str, omit: Collection[str], extra: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The request without its messages. Fields in `omit` are left out; `extra` is laid over the rest."""
+    body: dict[str, Any] = {"model": name, "temperature": sampling.temperature, max_tokens_field: sampling.max_tokens}
+    if sampling.top_p is not None:
+        body["top_p"] = sampling.top_p
+    if sampling.stop:
+        body["stop"] = list(sampling.stop)
+    if sampling.seed is not None:
+        body["seed"] = sampling.seed
+    for field in omit:
+        body.pop(field, None)
+    body.update(extra)
+    return body
+
+
+def encode(body: Mapping[str, Any], messages: Sequence[Message]) -> bytes:
+    """The request as JSON."""
+    return to_json({**body, "messages": [{"role": role, "content": content} for role, content in messages]})
+
+
+def decode(payload: bytes) -> dict[str, Any]:
+    """The reply as a dict. Raises `Transient` where it is no complete JSON object: a proxy's page or a cut connection."""
+    try:
+        data = json.loads(payload)
+    except ValueError as error:
+        raise Transient(f"the reply is no valid JSON ({len(payload)} bytes)") from error
+    if not isinstance(data, dict):
+        raise Transient(f"the reply is a JSON {type(data).__name__} instead of an object")
+    return data
+
+
+def read_completion(data: Mapping[str, Any], asked: str) -> Completion:
+    """Read a reply of /chat/completions.
+
+    Args:
+        data: the decoded reply, without an "error".
+        asked: the model name that was sent; another one in the reply is kept in `info["served_model"]`.
+
+    Raises:
+        Transient: there is no choice in it.
+    """
+    choices = data.get("choices")
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+        raise Transient("the reply holds no choice")
+    choice = choices[0]
+    message = choice.get("message")
+    if not isinstance(message, dict):
+        raise Transient("the reply holds no message")
+    info: dict[str, Any] = {}
+    content = message.get("content")
+    if content is None:
+        info["null_content"] = True
+    if isinstance(message.get("refusal"), str):
+        info["refusal"] = _clean(message["refusal"])
+    if message.get("tool_calls"):
+        info["tool_calls"] = len(message["tool_calls"])
+    served = data.get("model")
+    if isinstance(served, str) and served != asked:
+        info["served_model"] = served
+    if isinstance(data.get("system_fingerprint"), str):
+        info["fingerprint"] = data["system_fingerprint"]
+    if isinstance(data.get("prompt_logprobs"), list):
+        # vLLM: per prompt token a dict of token id -> {"logprob"}, the token itself first; null for the very first token.
+        info["prompt_logprobs"] = [next(iter(e.values()))["logprob"] if e else 0.0 for e in data["prompt_logprobs"]]
+    return Completion(
+        text=_text(content),
+        reasoning=_text(message.get("reasoning_content") or message.get("reasoning")),
+        finish_reason=str(choice.get("finish_reason") or "unknown"),
+        usage=read_usage(data.get("usage"), info),
+        token_ids=choice.get("token_ids") or None,
+        logprobs=_logprobs(choice.get("logprobs")),
+        info=info,
+    )
+
+
+def read_usage(usage: object, info: dict[str, Any]) -> Usage:
+    """Token counts of one call. Missing ones count as zero and set `info["usage_missing"]`; reasoning tokens go to `info`."""
+    if not isinstance(usage, dict) or not isinstance(usage.get("prompt_tokens"), int):
+        info["usage_missing"] = True
+        return Usage(calls=1)
+    details = usage.get("prompt_tokens_details") or {}
+    cached = details.get("cached_tokens") or usage.get("prompt_cache_hit_tokens") or 0
+    reasoning = (usage.get("completion_tokens_details") or {}).get("reasoning_tokens") or 0
+    if reasoning:
+        info["reasoning_tokens"] = reasoning
+    return Usage(usage["prompt_tokens"], usage.get("completion_tokens") or 0, cached, calls=1)
+
+
+def _text(content: object) -> str:
+    if isinstance(content, str):
+        return _clean(content)
+    if isinstance(content, list):  # content parts; only text parts carry text
+        return _clean("".join(part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str)))
+    return ""
+
+
+def _clean(text: str) -> str:
+    # A reply cut inside an emoji may end in half a surrogate pair, which no later request and no record file could encode.
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def _logprobs(logprobs: object) -> list[float] | None:
+    if not isinstance(logprobs, dict) or not isinstance(logprobs.get("content"), list):
+        return None
+    return [token["logprob"] for token in logprobs["content"]]

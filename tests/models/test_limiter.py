@@ -1,0 +1,123 @@
+import asyncio
+import time
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import pytest
+
+from agentexp.errors import FatalError, ModelError
+from agentexp.models.limiter import Limiter, Retry, Transient, retry_after
+
+QUICK = Retry(max_retries=3, request_timeout=0.2, total_timeout=1.0, base=0.01, ceiling=0.05)
+
+
+def script(*outcomes: object) -> tuple[list[float], object]:
+    """An attempt that raises or returns the outcomes in turn, and the times of its calls."""
+    times: list[float] = []
+
+    async def attempt() -> object:
+        times.append(time.monotonic())
+        outcome = outcomes[min(len(times), len(outcomes)) - 1]
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    return times, attempt
+
+
+def test_counts_retries_and_returns_the_result() -> None:
+    times, attempt = script(Transient("x"), Transient("x"), "done")
+    assert asyncio.run(QUICK.run(attempt, Limiter(1))) == ("done", 2)  # type: ignore[arg-type]
+    assert len(times) == 3
+
+
+def test_gives_up_after_max_retries_and_names_the_setting() -> None:
+    times, attempt = script(Transient("the server is down"))
+    with pytest.raises(ModelError, match=r"4 times \(model.max_retries=3\): the server is down"):
+        asyncio.run(QUICK.run(attempt, Limiter(1)))  # type: ignore[arg-type]
+    assert len(times) == 4
+
+
+def test_other_errors_pass_at_once() -> None:
+    times, attempt = script(FatalError("no key"))
+    with pytest.raises(FatalError):
+        asyncio.run(QUICK.run(attempt, Limiter(1)))  # type: ignore[arg-type]
+    assert len(times) == 1
+
+
+def test_waits_as_long_as_the_server_asks() -> None:
+    times, attempt = script(Transient("x", wait=0.15), "done")
+    asyncio.run(QUICK.run(attempt, Limiter(1)))  # type: ignore[arg-type]
+    assert 0.15 <= times[1] - times[0] < 0.4
+
+
+def test_does_not_wait_past_the_cap() -> None:
+    _, attempt = script(Transient("slower", wait=60))
+    started = time.monotonic()
+    with pytest.raises(ModelError, match=r"model.total_timeout=1 s: slower"):
+        asyncio.run(QUICK.run(attempt, Limiter(1)))  # type: ignore[arg-type]
+    assert time.monotonic() - started < 0.5
+
+
+def test_one_cap_for_all_attempts_of_a_silent_server() -> None:
+    async def never() -> None:
+        await asyncio.sleep(60)
+
+    started = time.monotonic()
+    with pytest.raises(ModelError, match="request_timeout"):
+        asyncio.run(Retry(100, 0.1, 0.5, 0.01, 0.02).run(never, Limiter(1)))
+    assert 0.3 < time.monotonic() - started < 0.7
+
+
+def test_a_pause_holds_all_calls_back_but_not_for_ever() -> None:
+    async def run() -> float:
+        limiter = Limiter(8)
+        limiter.hold(0.1)
+        started = time.monotonic()
+
+        async def attempt() -> float:
+            return time.monotonic() - started
+
+        waits = await asyncio.gather(*(QUICK.run(attempt, limiter) for _ in range(8)))
+        return min(wait for wait, _ in waits)
+
+    assert 0.1 <= asyncio.run(run()) < 0.3
+
+
+def test_slots_bound_the_calls_in_flight() -> None:
+    async def run() -> int:
+        limiter, flying, peak = Limiter(3), 0, 0
+
+        async def attempt() -> None:
+            nonlocal flying, peak
+            flying += 1
+            peak = max(peak, flying)
+            await asyncio.sleep(0.01)
+            flying -= 1
+
+        await asyncio.gather(*(QUICK.run(attempt, limiter) for _ in range(12)))
+        return peak
+
+    assert asyncio.run(run()) == 3
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "2"}, 2.0),
+        ({"retry-after": "0.5"}, 0.5),
+        ({"retry-after-ms": "150", "retry-after": "9"}, 0.15),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "-1"}, None),
+        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
+        ({}, None),
+    ],
+)
+def test_retry_after(headers: dict[str, str], seconds: float | None) -> None:
+    assert retry_after(headers) == seconds
+
+
+def test_retry_after_as_a_date() -> None:
+    when = format_datetime(datetime.now(UTC) + timedelta(seconds=20), usegmt=True)
+    assert 17 < (retry_after({"retry-after": when}) or 0) <= 20
