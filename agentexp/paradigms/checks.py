@@ -40,7 +40,7 @@ def check_not_test(tasks: Iterable[Task], env: Env) -> None:
                 f"Task {task.id} is in split '{task.split}', and exploring test data would leak it into K_g. "
                 f"Choose a training split: {usable_splits(env)}."
             )
-    wanted = {fingerprint: task for task in chosen if (fingerprint := _fingerprint(task))}
+    wanted = {_fingerprint(task): task for task in chosen if task.spec}  # without a spec there is only the id
     for split in filter(is_test_split, env.splits()):
         try:
             held_out = env.tasks(split)
@@ -52,8 +52,7 @@ def check_not_test(tasks: Iterable[Task], env: Env) -> None:
 
 
 def _fingerprint(task: Task) -> tuple[str, str]:
-    """Empty-handed tasks (no spec) are told apart by nothing but their id, which may repeat over splits."""
-    return (task.id, repr(sorted(task.spec.items()))) if task.spec else ("", "")
+    return task.id, repr(sorted(task.spec.items()))
 
 
 def check_sources(document: dict[str, Any], env: Env, where: str) -> None:

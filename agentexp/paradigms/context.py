@@ -3,10 +3,12 @@
 An ordinary paradigm is only a coroutine over a `Rollout`. One that needs more has one of these methods, found by type:
 
 * `plan(env, seed)` - the paradigm chooses its own tasks (`explore`); the runner then ignores `env.split` and `env.limit`.
-* `prepare(ctx)` - awaited once before the first episode, also on resume. What it returns (JSON values) is recorded and
-  becomes `Rollout.artefacts` of every episode.
+* `prepare(ctx)` - awaited once before the first episode, also on resume. What it returns (JSON values) is recorded in
+  `ARTEFACTS_FILE` and becomes `Rollout.artefacts` of every episode. It must return the same when a run is resumed, so
+  what a model said is read from that file rather than asked again.
 * `finalise(ctx, episodes)` - awaited once after the last episode, with all finished episodes of the run (also those of
-  earlier, interrupted processes), in the order of the plan. What it returns (JSON values) is recorded as the run's result.
+  earlier, interrupted processes), in the order of the plan. What it returns (JSON values) is recorded as the run's result;
+  K_g of an explore run is saved as `kg.json`.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from agentexp.core import Completion, Env, Episode, Message, Model, Task, Usage
 from agentexp.rollout import World
+
+ARTEFACTS_FILE = "artefacts.json"  # in the run folder: what `prepare` returned, kept by the runner
 
 
 class Context(Protocol):

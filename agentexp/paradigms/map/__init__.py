@@ -2,5 +2,6 @@
 
 from agentexp.paradigms.map.paradigm import MapThenAct
 from agentexp.paradigms.map.stage1 import GlobalExploration
+from agentexp.paradigms.map.stopping import DualConvergence, FixedSteps, NoStopping
 
-__all__ = ["GlobalExploration", "MapThenAct"]
+__all__ = ["DualConvergence", "FixedSteps", "GlobalExploration", "MapThenAct", "NoStopping"]

@@ -98,7 +98,7 @@ class MapThenAct:
         elif self.stage2 and not isinstance(ctx.env, HasFacts):
             if self.stopping.needs_facts:
                 raise UserError(
-                    f"env={ctx.env.name} counts no facts, so the knowledge condition of stopping=dual_convergence can never "
+                    f"env={ctx.env.name} counts no facts, so the knowledge condition of stopping=dual can never "
                     "hold. Choose stopping=fixed or stopping=none."
                 )
             if self.extractor == "rules":

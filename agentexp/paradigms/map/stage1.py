@@ -16,10 +16,9 @@ from typing import Any
 from agentexp.core import Completion, Env, Episode, HasOracle, Task, Usage
 from agentexp.errors import ContextOverflow, LimitReached
 from agentexp.paradigms.checks import check_not_test
-from agentexp.paradigms.context import Context
+from agentexp.paradigms.context import ARTEFACTS_FILE, Context
 from agentexp.paradigms.json_reply import BadReply, ask_json
 from agentexp.paradigms.map.distiller import distill
-from agentexp.paradigms.map.knowledge import FILE_NAME
 from agentexp.paradigms.map.tasks import select_tasks
 from agentexp.paradigms.react import Form, ReAct
 from agentexp.paradigms.record import trajectory_text
@@ -76,8 +75,15 @@ class GlobalExploration:
         return select_tasks(env, self.n_tasks, self.split, seed)
 
     async def prepare(self, ctx: Context) -> dict[str, Any]:
-        """Refuse test tasks, then ask the Focus Analyzer. Returns {"focus_points": sentences, "focus_source": where from}."""
+        """Refuse test tasks, then ask the Focus Analyzer, once per run: a resumed run goes on with the points it began with.
+
+        Returns:
+            {"focus_points": sentences, "focus_source": "llm", "repaired" or, if the model gave nothing usable, "default"}.
+        """
         check_not_test(ctx.tasks, ctx.env)
+        if (begun := ctx.folder / ARTEFACTS_FILE).is_file():
+            earlier: dict[str, Any] = json.loads(begun.read_text(encoding="utf-8"))
+            return earlier
         demos = await self._demos(ctx) if self.n_demos and isinstance(ctx.env, HasOracle) else []
         card = ctx.env.card
         prompt = render(
@@ -215,7 +221,7 @@ class GlobalExploration:
     # ------------------------------------------------------------------------------------------------------- finalise
 
     async def finalise(self, ctx: Context, episodes: Sequence[Episode]) -> dict[str, Any]:
-        """Distil K_g from all finished episodes and save it as `kg.json` in the run folder. Returns the document."""
+        """Distil K_g from all finished episodes. Returns the document that the runner saves as `kg.json`."""
         done = [episode for episode in episodes if episode.status == "ok"]
         check_not_test((episode.task for episode in done), ctx.env)
         distilled = await distill(
@@ -223,7 +229,7 @@ class GlobalExploration:
         )
         attempts = [attempt for episode in done for attempt in episode.notes.get("attempts", [])]
         usage = sum((episode.usage for episode in done), ctx.usage)
-        document = {
+        return {
             "schema": 1,
             "env": ctx.env.name,
             "model": ctx.models["actor"].label,
@@ -243,11 +249,6 @@ class GlobalExploration:
                 "usage": _usage(usage),
             },
         }
-        target = ctx.folder / FILE_NAME
-        partial = target.with_suffix(".part")
-        partial.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        partial.replace(target)  # a run killed here leaves the old file or none, never half of one
-        return document
 
 
 def _read_reflection(value: dict[str, Any]) -> tuple[dict[str, str], bool]:
