@@ -147,9 +147,8 @@ class WorkerProcess:
         except (_Expired, TimeoutError):
             where = await self._where_it_hangs()
             self.kill("timeout")
-            raise EngineTimeout(
-                f"{self._call(method, args)} did not answer within {setting}={seconds:g} seconds; its process was killed.{where}{self._tail()}"
-            ) from None
+            limit = f"did not answer within {setting}={seconds:g} seconds; its process was killed."
+            raise EngineTimeout(f"{self._call(method, args)} {limit}{where}{self._tail()}") from None
         except (_Lost, OSError):
             cause = await self._cause_of_death()
             raise EngineError(f"The process of {self._call(method, args)} {cause}.{self._tail()}") from None
