@@ -9,6 +9,7 @@ from agentexp.core import HasPolicies, View
 from agentexp.errors import UserError
 
 _SLOT = re.compile(r"\{[^{}]*\}")
+_FUNCTION_WORDS = frozenset("and are but for from has here not nothing that the there this with you your".split())
 
 
 def random_action(view: View, rng: random.Random) -> str:
@@ -45,4 +46,4 @@ def _from_card(view: View, rng: random.Random) -> str:
 def _names(view: View) -> list[str]:
     if view.tracker is not None and (facts := view.tracker.facts()):
         return sorted({name for fact in facts for name in fact.subject if name})
-    return sorted(set(re.findall(r"[a-z]{3,}", view.step.observation.lower())))
+    return sorted(set(re.findall(r"[a-z]{3,}", view.step.observation.lower())) - _FUNCTION_WORDS)
