@@ -44,6 +44,9 @@ VOLATILE = (
     "*.cache",
     "*.cache.*",
     "*.threads",
+    "*.n_threads",
+    "*.n_parallel",
+    "*.cache_mib",
     "*.api_key_env",
     # what it costs
     "*.prices",

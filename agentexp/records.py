@@ -91,7 +91,7 @@ def _defaults(cls: type[Any]) -> tuple[tuple[str, Any], ...]:
     result: list[tuple[str, Any]] = []
     for field in dataclasses.fields(cls):
         default: Any = field.default
-        if not isinstance(field.default_factory, type(dataclasses.MISSING)):
+        if field.default_factory is not dataclasses.MISSING:
             default = field.default_factory()
         result.append((field.name, _REQUIRED if default is dataclasses.MISSING else default))
     return tuple(result)

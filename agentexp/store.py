@@ -211,7 +211,8 @@ def index(folder: Path) -> dict[str, Found]:
                 else:
                     record = _parse(line)
                     if record is None:
-                        log.warning("%s: the line at byte %d is not a record and was skipped.", file, offset)
+                        if line.endswith(b"\n"):  # else the torn end of an interrupted run, or a running one's next line
+                            log.warning("%s: the line at byte %d is not a record and was skipped.", file, offset)
                         offset += len(line)
                         continue
                     key, status, success = _key(record), str(record["status"]), bool(record.get("success"))

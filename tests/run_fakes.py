@@ -72,6 +72,7 @@ class GoModel:
     calls: int = 0
     now: int = 0
     most: int = 0
+    hang_on_close: bool = False
 
     async def start(self) -> None:
         self.starts += 1
@@ -92,6 +93,8 @@ class GoModel:
 
     async def close(self) -> None:
         self.closes += 1
+        if self.hang_on_close:
+            await asyncio.sleep(3600)
 
     def versions(self) -> dict[str, str]:
         return {"go": "1"}
@@ -158,7 +161,9 @@ def main(options: dict[str, Any]) -> int:
             append(descriptor, line)
 
         store.append_line = dying
+    hang = options.pop("hang_on_close", False)
     run = make_run(Path(options.pop("root")), **options)
+    run.models["actor"].hang_on_close = hang  # type: ignore[attr-defined]
     _, code = run_sync(run)
     sys.stderr.write(f"calls={run.models['actor'].calls} starts={run.models['actor'].starts}\n")  # type: ignore[attr-defined]
     return code
