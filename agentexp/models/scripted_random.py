@@ -9,7 +9,9 @@ from agentexp.core import HasPolicies, View
 from agentexp.errors import UserError
 
 _SLOT = re.compile(r"\{[^{}]*\}")
-_FUNCTION_WORDS = frozenset("and are but for from has here not nothing that the there this with you your".split())
+_FUNCTION_WORDS = frozenset(
+    ["and", "are", "but", "for", "from", "has", "here", "not", "nothing", "that", "the", "there", "this", "with", "you", "your"]
+)
 
 
 def random_action(view: View, rng: random.Random) -> str:
