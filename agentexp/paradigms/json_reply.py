@@ -9,10 +9,10 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal, TypeVar
 
-from agentexp.core import Completion
+from agentexp.core import Completion, Model
 from agentexp.prompts import render
 from agentexp.rollout import Chat
 
@@ -55,6 +55,11 @@ async def ask_json(
             continue
         return result, "repaired" if attempt or mended or trimmed else "llm"
     raise problem
+
+
+def token_limit(models: Mapping[str, Model], role: str, at_least: int) -> int:
+    """Tokens that a JSON reply may take: `at_least`, or the model's own limit where it is higher (reasoning models)."""
+    return max(at_least, (models.get(role) or models["actor"]).sampling.max_tokens)
 
 
 def read_json(text: str) -> tuple[dict[str, Any], bool]:

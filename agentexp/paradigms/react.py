@@ -1,6 +1,6 @@
 """ReAct: think, act, look, until the goal is reached or the steps are used up.
 
-Also the acting half of other paradigms: `ReAct.act` is the loop; what they know beyond the goal comes in as `knowledge`.
+Also the acting half of other paradigms: `ReAct.play` is the loop; what they know beyond the goal comes in as `knowledge`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from agentexp.core import EnvCard, Step
 from agentexp.prompts import Style, render
-from agentexp.rollout import Rollout
+from agentexp.rollout import Chat, Rollout
 
 Form = Literal["thought_action", "think_answer", "map_think_act"]
 
@@ -51,8 +51,11 @@ class ReAct:
         ro.finish()
 
     async def act(self, ro: Rollout, knowledge: str = "") -> None:
-        """Act in the present phase until the world ends or the steps are used up."""
-        chat = ro.chat("acting").system(self.system(ro.env.card, ro.task.env, knowledge))
+        """Act in the present phase, towards the goal, with what is known beforehand in the system prompt."""
+        await self.play(ro, ro.chat("acting").system(self.system(ro.env.card, ro.task.env, knowledge)))
+
+    async def play(self, ro: Rollout, chat: Chat) -> None:
+        """Turn after turn in `chat` until the world ends or the steps of the phase are used up."""
         text = self.first(ro.step, ro.steps_left, ro.goal)
         while ro.steps_left > 0 and not ro.step.done:
             turn = await ro.turn(chat.user(text), self.form)

@@ -10,7 +10,7 @@ from typing import Any
 from agentexp.core import Completion, Episode
 from agentexp.errors import ContextOverflow
 from agentexp.paradigms.context import Context
-from agentexp.paradigms.json_reply import BadReply, ask_json
+from agentexp.paradigms.json_reply import BadReply, ask_json, token_limit
 from agentexp.paradigms.map.knowledge import KnowledgeLists, read_knowledge, rules_from_facts
 from agentexp.paradigms.record import trajectory_text
 from agentexp.prompts import render
@@ -55,7 +55,8 @@ async def distill(ctx: Context, episodes: Sequence[Episode], *, max_items: int, 
     source, used, problems = "llm", 0, []
 
     async def ask(chat: Chat) -> Completion:
-        return await ctx.ask(chat.messages, purpose="map_distiller", role="distiller", max_tokens=max_tokens)
+        tokens = token_limit(ctx.models, "distiller", max_tokens)
+        return await ctx.ask(chat.messages, purpose="map_distiller", role="distiller", max_tokens=tokens)
 
     while waiting:
         batch = waiting.pop(0)

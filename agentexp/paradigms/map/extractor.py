@@ -6,7 +6,7 @@ from typing import Literal
 
 from agentexp.core import CognitiveMap, Completion
 from agentexp.errors import ContextOverflow
-from agentexp.paradigms.json_reply import BadReply, ask_json
+from agentexp.paradigms.json_reply import BadReply, ask_json, token_limit
 from agentexp.paradigms.map.cognitive_map import capped, read_map
 from agentexp.paradigms.record import trajectory_text
 from agentexp.prompts import Style, render
@@ -37,10 +37,9 @@ async def extract_map(
     """
     if extractor == "rules":
         return _from_facts(ro, goal_visible)
-    model = ro.models.get("extractor") or ro.models["actor"]
-    tokens = max(max_tokens, model.sampling.max_tokens)
 
     async def ask(chat: Chat) -> Completion:
+        tokens = token_limit(ro.models, "extractor", max_tokens)
         return await ro.ask(chat, role="extractor", purpose="map_extractor", max_tokens=tokens)
 
     error = ""

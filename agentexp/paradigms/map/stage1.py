@@ -17,7 +17,8 @@ from agentexp.core import Completion, Env, Episode, HasOracle, Task, Usage
 from agentexp.errors import ContextOverflow, LimitReached
 from agentexp.paradigms.checks import check_not_test
 from agentexp.paradigms.context import ARTEFACTS_FILE, Context
-from agentexp.paradigms.json_reply import BadReply, ask_json
+from agentexp.paradigms.json_reply import BadReply, ask_json, token_limit
+from agentexp.paradigms.map.cognitive_map import capped
 from agentexp.paradigms.map.distiller import distill
 from agentexp.paradigms.map.tasks import select_tasks
 from agentexp.paradigms.react import Form, ReAct
@@ -40,7 +41,7 @@ class GlobalExploration:
         max_items: most items in each list of K_g.
         split: where the tasks come from; test splits are refused.
         batch_chars: recordings in one Distiller prompt, in characters.
-        reply_tokens: limit of the Focus Analyzer's, Reflector's and Distiller's replies.
+        reply_tokens: limit of the Focus Analyzer's, Reflector's and Distiller's replies; the model's own where that is higher.
         style: see `ReAct`, as for the next three.
         form: see `ReAct`.
         show_admissible: see `ReAct`.
@@ -97,9 +98,8 @@ class GlobalExploration:
         )
 
         async def ask(chat: Chat) -> Completion:
-            return await ctx.ask(
-                chat.messages, purpose="map_focus_analyzer", role="focus_analyzer", max_tokens=self.reply_tokens
-            )
+            tokens = token_limit(ctx.models, "focus_analyzer", self.reply_tokens)
+            return await ctx.ask(chat.messages, purpose="map_focus_analyzer", role="focus_analyzer", max_tokens=tokens)
 
         try:
             points, source = await ask_json(ask, Chat("focus").user(prompt), self._read_focus)
@@ -169,7 +169,7 @@ class GlobalExploration:
             "success": success,
             "score": ro.step.score,
             "reason": reason or ("won" if success else "lost" if ro.step.done else "step_limit"),
-            "affordances": ro.tracker.map(ro.goal).affordances if ro.tracker else [],
+            "affordances": capped(ro.tracker.map(ro.goal)).affordances if ro.tracker else [],
         }
 
     async def _explore(self, ro: Rollout, lessons: list[str]) -> None:
@@ -187,17 +187,15 @@ class GlobalExploration:
                 format=self.actor.format(ro.task.env),
             )
         )
-        text = self.actor.first(ro.step, ro.steps_left, ro.goal)
-        while ro.steps_left > 0 and not ro.step.done:
-            turn = await ro.turn(chat.user(text), self.actor.form)
-            text = self.actor.next(turn.step, ro.steps_left)
+        await self.actor.play(ro, chat)
 
     async def _reflect(self, ro: Rollout, attempt: dict[str, Any]) -> dict[str, str]:
         """The Reflector's nu: {"cause", "rule", "next_time"}; a reply that stays unreadable is kept as plain advice."""
         replies: list[str] = []
 
         async def ask(chat: Chat) -> Completion:
-            reply = await ro.ask(chat, role="reflector", purpose="map_reflector", max_tokens=self.reply_tokens)
+            tokens = token_limit(ro.models, "reflector", self.reply_tokens)
+            reply = await ro.ask(chat, role="reflector", purpose="map_reflector", max_tokens=tokens)
             replies.append(reply.text)
             return reply
 
