@@ -160,7 +160,10 @@ class EnvPool:
                 return engine
             engine.kill("died")
             self._count(engine)
-        engine = _DirectEngine(self.spec) if self.in_process else WorkerProcess(self.spec, self._environ)
+        try:
+            engine = _DirectEngine(self.spec) if self.in_process else WorkerProcess(self.spec, self._environ)
+        except OSError as error:
+            raise EngineError(f"No worker process could be started ({error}); set fewer workers.") from error
         self.stats.started += 1
         self._leased.add(engine)
         engine.leases = 1
@@ -183,6 +186,7 @@ class EnvPool:
             self._dying.append(engine)
         elif self.max_episodes_per_worker is not None and engine.leases >= self.max_episodes_per_worker:
             self.stats.recycled += 1
+            self._dying.append(engine)
             await engine.close(self.close_timeout)
         else:
             self._idle.append(engine)

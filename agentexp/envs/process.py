@@ -36,6 +36,8 @@ class _Lost(Exception):
 class WorkerProcess:
     """One engine in one child process, leader of its own session and process group.
 
+    Starting it raises `OSError` when the machine has no processes or descriptors left.
+
     It belongs to no event loop while it is idle; `attach` and `detach` bracket a lease. One call at a time.
 
     Attributes:
@@ -145,14 +147,17 @@ class WorkerProcess:
             await self._send(data, seconds)
             ok, result = pickle.loads(await waiter)
         except (_Expired, TimeoutError):
+            waiter.cancel()
             where = await self._where_it_hangs()
             self.kill("timeout")
             limit = f"did not answer within {setting}={seconds:g} seconds; its process was killed."
             raise EngineTimeout(f"{self._call(method, args)} {limit}{where}{self._tail()}") from None
         except (_Lost, OSError):
+            waiter.cancel()
             cause = await self._cause_of_death()
             raise EngineError(f"The process of {self._call(method, args)} {cause}.{self._tail()}") from None
         except asyncio.CancelledError:
+            waiter.cancel()
             self.kill("cancelled")
             raise
         finally:
@@ -239,6 +244,8 @@ class WorkerProcess:
         return ""
 
     async def _cause_of_death(self) -> str:
+        if self.fate:
+            return "was ended because the pool stopped"
         for _ in range(200):  # the connection closes a moment before the process can be reaped
             if (code := self._process.poll()) is not None:
                 break
@@ -259,6 +266,8 @@ class WorkerProcess:
         if self.fate:
             return
         self.fate = fate
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_exception(_Lost())
         self.detach()
         kill_group(self.pid)
         self._close_files()

@@ -284,6 +284,27 @@ def test_stop_ends_grandchildren_and_is_quick(tmp_path: Path) -> None:
     assert len(numbers) == 2 and all(gone(pid) for pid in numbers)
 
 
+def test_stop_ends_pending_calls() -> None:
+    async def body(pool: EnvPool) -> None:
+        async def call() -> None:
+            async with pool.lease() as world:
+                await world.call("nap", 60)
+
+        running, starting = asyncio.create_task(call()), asyncio.create_task(call())
+        while not pool.stats.started:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.3)
+        late = asyncio.create_task(call())
+        await asyncio.sleep(0.01)
+        await pool.stop()
+        async with asyncio.timeout(2):
+            results = await asyncio.gather(running, starting, late, return_exceptions=True)
+        assert [type(result) for result in results] == [EngineError] * 3
+        assert "pool stopped" in str(results[0])
+
+    run(pool(size=3), body)
+
+
 def test_sigint_of_the_terminal_does_not_reach_workers() -> None:
     async def body(pool: EnvPool) -> None:
         async with pool.lease() as world:
