@@ -72,10 +72,19 @@ class RootSettings:
     limits: LimitSettings
     budget: BudgetSettings
     maps: str | None = None
+    prompts: str | None = None
 
 
-COMPONENTS = ("paradigm", "env", "model", "stopping", "parsing", "logger")
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """Keys of `model` that the prompts use and that are not passed to the model's constructor."""
+
+    style: Literal["full", "compact"] = "full"
+
+
+COMPONENTS = ("paradigm", "env", "model", "stopping", "parsing", "logger", "explore")
 ENV_KEYS = tuple(f.name for f in fields(EnvSettings))
+MODEL_KEYS = tuple(f.name for f in fields(ModelSettings))
 
 
 @dataclass(slots=True)
@@ -128,6 +137,14 @@ def split_env(node: Mapping[str, Json], overrides: Overrides) -> tuple[EnvSettin
     if settings.limit is not None and settings.limit < 1:
         raise UserError("env.limit must be at least 1, or null for the whole split.")
     return settings, spec
+
+
+def split_model(node: Json, path: str, overrides: Overrides) -> dict[str, Json]:
+    """The model's constructor arguments; the prompts' keys are checked and taken out."""
+    if not isinstance(node, Mapping):
+        raise UserError(f"{path} must be a model, for example +model@{path}=openai.")
+    _checked_dataclass(ModelSettings, {key: value for key, value in node.items() if key in MODEL_KEYS}, path, overrides)
+    return {key: value for key, value in node.items() if key not in MODEL_KEYS}
 
 
 def build(node: Json, path: str, overrides: Overrides) -> Any:

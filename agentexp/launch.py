@@ -86,11 +86,19 @@ def launch(
     if flags.multirun:
         arguments.insert(0, "--multirun")
 
-    def task(config: Any) -> int:
-        code = job(config)
+    codes: list[int] = []
+
+    def task(config: Any) -> None:
+        if not flags.multirun:
+            codes.append(job(config))
+            return
+        try:
+            code = job(config)
+        except UserError as error:  # shown where it happens: the other jobs of the sweep go on
+            sys.stderr.write(f"Error: {error}\n")
+            code = 2
         if code:
             raise JobExit(code)
-        return code
 
     full = os.environ.get("HYDRA_FULL_ERROR") == "1"
     saved_argv = sys.argv
@@ -108,7 +116,7 @@ def launch(
         sys.argv = saved_argv
         if not full:
             os.environ.pop("HYDRA_FULL_ERROR", None)
-    return 0
+    return codes[0] if codes else 0
 
 
 def prepare(overrides: Sequence[str], *, multirun: bool) -> list[str]:

@@ -1,0 +1,5 @@
+"""`python -m agentexp`."""
+
+from agentexp.cli import main
+
+main()

@@ -1,0 +1,205 @@
+"""From a composed config to a run: what `agentexp eval`, `explore`, `map`, `act` and `check` do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentexp.config import (
+    Overrides,
+    RootSettings,
+    build,
+    build_checked,
+    check_root,
+    check_value,
+    checked,
+    split_env,
+    split_model,
+)
+from agentexp.core import Env, Model
+from agentexp.errors import UserError
+from agentexp.rollout import Budget, Limits
+
+if TYPE_CHECKING:
+    from agentexp.runner import Run
+
+Config = dict[str, Any]
+
+# Components that a command does not use: they must not change its folder, so that runs find each other's results.
+UNUSED = {"explore": ("explore", "stopping"), "map": (), "eval": (), "act": ("stopping", "explore"), "check": ()}
+
+
+def run_job(*, dry_run: bool = False) -> Callable[[Any], int]:
+    """The job of a running command; returns the exit code."""
+
+    def job(node: Any) -> int:
+        from agentexp.prompts import overridden
+        from agentexp.runner import run_sync
+
+        config, overrides = resolved(node)
+        folder = check_value(config.get("prompts"), str | None, "prompts", overrides)
+        with overridden(folder) if folder else nullcontext():
+            run = make_run(config, overrides)
+            if dry_run:
+                show_plan(run)
+                return 0
+            return run_sync(run)[1]
+
+    return job
+
+
+def resolved(node: Any) -> tuple[Config, Overrides]:
+    """The config as plain Python with interpolations resolved, and the overrides as typed.
+
+    Raises:
+        UserError: a mandatory value is missing or an interpolation leads nowhere.
+    """
+    from hydra.core.hydra_config import HydraConfig
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    overrides = Overrides.of(HydraConfig.get().overrides.task) if HydraConfig.initialized() else Overrides()
+    missing = sorted(OmegaConf.missing_keys(node))
+    if missing:
+        raise UserError(f"{missing[0]} has no value. Set {missing[0]}=... on the command line.")
+    try:
+        config = OmegaConf.to_container(node, resolve=True)
+    except OmegaConfBaseException as error:
+        raise UserError(f"The config does not resolve: {str(error).splitlines()[0]}") from error
+    assert isinstance(config, dict)
+    return {str(key): value for key, value in config.items()}, overrides
+
+
+def make_run(config: Config, overrides: Overrides) -> Run:
+    """Check everything and construct the run; starts nothing."""
+    from agentexp.plan import run_folder
+    from agentexp.runner import Run
+
+    settings = check_root(config, overrides)
+    env_settings, env_node = split_env(config["env"], overrides)
+    env_spec = checked(env_node, "env", overrides)
+    env = build_checked(env_spec)
+    if not isinstance(env, Env):
+        raise UserError(f"env._target_={env_spec['_target_']} is not an environment; see the protocol Env in agentexp/core.py.")
+    if env_settings.split not in env.splits() and settings.command != "explore":
+        raise UserError(f"env.split={env_settings.split} is not a split of {env.name}. Choices: {', '.join(env.splits())}.")
+    models = {"actor": _model(config["model"], "model", overrides)}
+    for role, node in (config.get("roles") or {}).items():
+        models[role] = _model(node, f"roles.{role}", overrides)
+    paradigm = build(config["paradigm"], "paradigm", overrides)
+    parsing = build(config["parsing"], "parsing", overrides)
+    logger = build(config["logger"], "logger", overrides)
+    concurrency = settings.concurrency or default_concurrency(models["actor"], env_settings.in_process)
+    known = {key: value for key, value in config.items() if key not in UNUSED[settings.command]}
+    root = Path(settings.output_root)
+    return Run(
+        command=settings.command,
+        config=known,
+        env=env,
+        env_spec=env_spec,
+        models=models,
+        paradigm=paradigm,
+        budget=make_budget(settings),
+        folder=run_folder(root, settings.command, env.name, paradigm.name, models["actor"].label, known),
+        output_root=root,
+        split=env_settings.split,
+        limits=Limits(**_fields(settings.limits)),
+        parsing=parsing,
+        seeds=[env_settings.seed],
+        repeats=settings.repeats,
+        limit=env_settings.limit,
+        concurrency=concurrency,
+        workers=settings.workers,
+        step_timeout=env_settings.step_timeout,
+        reset_timeout=env_settings.reset_timeout,
+        in_process=env_settings.in_process,
+        max_episodes_per_worker=env_settings.max_episodes_per_worker,
+        logger=logger,
+        progress=settings.progress,
+        resume=settings.resume,
+        explore=None if settings.command == "explore" else lambda: make_run(explore_config(config), overrides),
+    )
+
+
+def explore_config(config: Mapping[str, Any]) -> Config:
+    """The config of the explore run that makes K_g for `config`: the same as `agentexp explore` with the same choices."""
+    known = {key: value for key, value in config.items() if key != "explore"}
+    env = {**config["env"], "split": "train", "limit": None}
+    quiet = {"_target_": "agentexp.tracking.NoLogger"}
+    return {
+        **known,
+        "command": "explore",
+        "paradigm": config["explore"],
+        "env": env,
+        "repeats": 1,
+        "logger": quiet,
+        "maps": None,
+    }
+
+
+def make_budget(settings: RootSettings) -> Budget:
+    """The budget, cut to `max_steps` in the ratio of its phases where that is set."""
+    mapping, acting = settings.budget.mapping, settings.budget.acting
+    if settings.max_steps is not None:
+        if settings.max_steps < 1:
+            raise UserError("max_steps must be at least 1, or null for the budget.")
+        if settings.max_steps < mapping + acting:
+            mapping = settings.max_steps * mapping // (mapping + acting)
+            acting = settings.max_steps - mapping
+    return Budget(mapping, acting)
+
+
+def default_concurrency(model: Model, in_process: bool) -> int:
+    """What the model serves at once; at most two engine processes per core, where the world needs processes."""
+    serves = int(getattr(model, "concurrency", 0) or (os.cpu_count() or 1))
+    return serves if in_process else max(1, min(serves, 2 * (os.cpu_count() or 1)))
+
+
+def _model(node: Any, path: str, overrides: Overrides) -> Model:
+    model = build(split_model(node, path, overrides), path, overrides)
+    if not isinstance(model, Model):
+        raise UserError(f"{path}._target_ is not a model; see the protocol Model in agentexp/core.py.")
+    return model
+
+
+def _fields(settings: Any) -> dict[str, Any]:
+    return {name: getattr(settings, name) for name in settings.__dataclass_fields__}
+
+
+def show_plan(run: Run) -> None:
+    """Print the checked settings and what would run."""
+    import yaml
+    from rich.console import Console
+
+    from agentexp.runner import plan_of
+
+    _, plan = plan_of(run)
+    console = Console(soft_wrap=True, highlight=False)
+    console.print(yaml.safe_dump(dict(run.config), sort_keys=False, allow_unicode=True), markup=False)
+    console.print(
+        f"{len(plan)} episodes of {run.env.name}/{run.split} with {run.paradigm.name} and {run.models['actor'].label}, "
+        f"at most {run.budget.total} steps each ({run.budget.mapping} mapping, {run.budget.acting} acting), "
+        f"{run.concurrency} in flight.",
+        markup=False,
+    )
+    console.print(f"Run folder: {run.folder}", markup=False)
+
+
+def check_job(node: Any) -> int:
+    """`agentexp check`: the contract of the configured environment. 0 if nothing fails."""
+    from rich.console import Console
+
+    from agentexp.envs.check import check_env
+
+    config, overrides = resolved(node)
+    _, env_node = split_env(config["env"], overrides)
+    findings = check_env(checked(env_node, "env", overrides))
+    console = Console(soft_wrap=True, highlight=False)
+    for finding in findings:
+        console.print(f"{finding.level:4}  {finding}", markup=False)
+    failed = sum(finding.level == "fail" for finding in findings)
+    console.print(f"{len(findings) - failed} of {len(findings)} checks passed.", markup=False)
+    return 1 if failed else 0

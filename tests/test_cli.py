@@ -1,0 +1,187 @@
+"""The command line as a user meets it: every line here is a process of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TOY = ["env=toy", "model=scripted", "logger=none", "progress=off"]
+
+
+def agentexp(*arguments: str, cwd: Path, code: int | None = 0) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "agentexp", *arguments],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(cwd), "COLUMNS": "120", "PYTHONUTF8": "1"},
+    )
+    if code is not None:
+        assert done.returncode == code, done.stdout + done.stderr
+    return done
+
+
+def the_run(root: Path) -> Path:
+    (manifest,) = root.glob("**/manifest.json")
+    return manifest.parent
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["eval", "paradgim=map"], ["paradgim", "paradigm"]),
+        (["eval", "+max_stpes=3"], ["max_stpes", "max_steps"]),
+        (["eval", "env=sciword"], ["sciword", "scienceworld", "textcraft"]),
+        (["eval", "env=toyy"], ["Did you mean toy?"]),
+        (["eval", *TOY, "seed=abc"], ["seed=abc", "whole number"]),
+        (["eval", *TOY, "env.limt=3"], ["env.limt", "env.limit"]),
+        (["eval", *TOY, "+env.limt=3"], ["env.limt", "limit"]),
+        (["eval", *TOY, "env.limit=0"], ["env.limit"]),
+        (["eval", *TOY, "env.split=tests"], ["tests", "train, dev, test"]),
+        (["eval", *TOY, "model.policy=orcale"], ["orcale", "oracle"]),
+        (["eval", *TOY, "paradigm=react", "paradigm.style=tiny"], ["paradigm.style=tiny", "full"]),
+        (["eval", *TOY, "paradigm=react,map"], ["-m"]),
+        (["eval", "frobnicate"], ["frobnicate", "key=value"]),
+        (["eval", *TOY, "+experiment=nope"], ["nope"]),
+        (["act", *TOY], ["maps"]),
+        (["evla", "env=toy"], ["evla", "eval"]),
+        (["eval", "--config-dir", "nowhere", "env=toy"], ["nowhere"]),
+    ],
+)
+def test_wrong_lines_get_one_sentence(arguments: list[str], words: list[str], tmp_path: Path) -> None:
+    done = agentexp(*arguments, cwd=tmp_path, code=2)
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.strip().splitlines()) <= 6
+    for word in words:
+        assert word in done.stderr
+    assert not list(tmp_path.glob("**/episodes.jsonl"))
+
+
+def test_help_lists_groups_and_their_choices(tmp_path: Path) -> None:
+    mine = tmp_path / "mine" / "env"
+    mine.mkdir(parents=True)
+    (mine / "my_world.yaml").write_text("_target_: agentexp.envs.toy.ToyRooms\nsplit: test\nbudget: {mapping: 2, acting: 3}\n")
+    text = agentexp("eval", "--config-dir", "mine", "--help", cwd=tmp_path).stdout
+    for word in (
+        "paradigm=",
+        "react",
+        "comap",
+        "map",
+        "alfworld",
+        "textcraft",
+        "scienceworld",
+        "my_world",
+        "stopping=",
+        "--cfg",
+    ):
+        assert word in text
+
+
+def test_cfg_job_and_dry_run_show_what_would_run(tmp_path: Path) -> None:
+    shown = agentexp("eval", "env=toy", "max_steps=7", "--cfg", "job", cwd=tmp_path).stdout
+    assert "max_steps: 7" in shown
+    planned = agentexp("eval", *TOY, "paradigm=react", "max_steps=7", "--dry-run", cwd=tmp_path).stdout
+    assert "max_steps: 7" in planned
+    assert "at most 7 steps each" in planned
+    assert not (tmp_path / "outputs").exists()
+
+
+def test_max_steps_is_what_runs(tmp_path: Path) -> None:
+    agentexp("eval", *TOY, "paradigm=react", "model.policy=random", "max_steps=7", "env.limit=3", cwd=tmp_path)
+    run = the_run(tmp_path)
+    assert json.loads((run / "manifest.json").read_text())["config"]["max_steps"] == 7
+    records = [json.loads(line) for line in (run / "episodes.jsonl").read_text().splitlines()]
+    assert len(records) == 3
+    assert max(record["steps"] for record in records) <= 7
+    assert any(record["steps"] == 7 for record in records)
+
+
+def test_the_run_folder_is_the_last_line_and_a_second_call_runs_nothing(tmp_path: Path) -> None:
+    first = agentexp("eval", *TOY, "paradigm=react", cwd=tmp_path)
+    folder = tmp_path / first.stdout.strip().splitlines()[-1]
+    summary = json.loads((folder / "summary.json").read_text())
+    assert (summary["planned"], summary["finished"], summary["success_rate"]) == (8, 8, 1.0)
+    before = (folder / "episodes.jsonl").read_bytes()
+    second = agentexp("eval", *TOY, "paradigm=react", cwd=tmp_path)
+    assert second.stdout.strip().splitlines()[-1] == first.stdout.strip().splitlines()[-1]
+    assert (folder / "episodes.jsonl").read_bytes() == before
+
+
+def test_a_sweep_gives_one_run_per_job(tmp_path: Path) -> None:
+    agentexp("eval", "-m", *TOY, "paradigm=react,comap,map", "env.limit=2", cwd=tmp_path)
+    names = {json.loads(path.read_text())["paradigm"] for path in tmp_path.glob("outputs/eval/**/manifest.json")}
+    assert names == {"react", "comap", "map"}
+
+
+def test_a_bad_job_does_not_stop_a_sweep(tmp_path: Path) -> None:
+    done = agentexp("eval", "-m", *TOY, "paradigm=react", "env.limit=2", "env.rooms=1,4", cwd=tmp_path, code=2)
+    assert "env.rooms" in done.stderr
+    assert len(list(tmp_path.glob("outputs/eval/**/summary.json"))) == 1
+
+
+def test_joblib_launcher(tmp_path: Path) -> None:
+    pytest.importorskip("hydra_plugins.hydra_joblib_launcher")
+    launcher = ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]
+    agentexp("eval", "-m", *TOY, *launcher, "paradigm=react", "env.limit=2", "seed=0,1", cwd=tmp_path)
+    assert len(list(tmp_path.glob("outputs/eval/**/summary.json"))) == 2
+
+
+@pytest.mark.parametrize(
+    "label", ["ckpt/epoch=3-step=9", "李明", "1e5", "a b", "Qwen/Qwen3-4B@rev", "007", "true", "it's #1 & more"]
+)
+def test_text_values_arrive_as_typed(label: str, tmp_path: Path) -> None:
+    agentexp("eval", *TOY, "paradigm=react", "env.limit=1", f"model.label={label}", cwd=tmp_path)
+    assert json.loads((the_run(tmp_path) / "manifest.json").read_text())["model"] == label
+
+
+def test_artefacts_pass_between_commands_by_run_folder(tmp_path: Path) -> None:
+    explored = agentexp("explore", *TOY, cwd=tmp_path).stdout.strip().splitlines()[-1]
+    assert (tmp_path / explored / "kg.json").is_file()
+    mapped = agentexp("map", *TOY, "env.limit=3", f"paradigm.k_g={explored}", cwd=tmp_path).stdout.strip().splitlines()[-1]
+    acted = agentexp("act", *TOY, "env.limit=3", f"paradigm.k_g={explored}", f"maps={mapped}", cwd=tmp_path)
+    records = [
+        json.loads(line)
+        for line in (tmp_path / acted.stdout.strip().splitlines()[-1] / "episodes.jsonl").read_text().splitlines()
+    ]
+    assert len(records) == 3
+    assert all(record["steps_by_phase"].keys() == {"acting"} for record in records)
+    assert all(record["notes"]["map_source"].startswith("saved:") for record in records)
+
+
+def test_parse_command(tmp_path: Path) -> None:
+    replies = [
+        {"id": "a", "content": "Action: look", "admissible": ["look"], "env": "alf"},
+        {"id": "b", "content": None, "finish_reason": "length", "admissible": ["look"], "env": "alf"},
+    ]
+    (tmp_path / "replies.jsonl").write_text("\n".join(map(json.dumps, replies)))
+    done = agentexp("parse", "replies.jsonl", cwd=tmp_path)
+    results = [json.loads(line) for line in done.stdout.splitlines()]
+    assert results == [{"id": "a", "action": "look", "status": "ok"}, {"id": "b", "action": None, "status": "truncated"}]
+    assert "missing.jsonl" in agentexp("parse", "missing.jsonl", cwd=tmp_path, code=2).stderr
+
+
+def test_doctor_envs_and_models_answer(tmp_path: Path) -> None:
+    assert "toy" in agentexp("envs", cwd=tmp_path).stdout
+    assert "scripted" in agentexp("models", cwd=tmp_path).stdout
+    assert "Python" in agentexp("doctor", cwd=tmp_path, code=None).stdout
+
+
+def test_check_accepts_our_own_world(tmp_path: Path) -> None:
+    assert "checks passed" in agentexp("check", "env=toy", cwd=tmp_path).stdout
+
+
+def test_top_level_help_imports_nothing_heavy(tmp_path: Path) -> None:
+    code = (
+        "import sys, agentexp.cli as c\n"
+        "try:\n    c.main(['--help'])\nexcept SystemExit: pass\n"
+        "heavy = {'hydra', 'omegaconf', 'pandas', 'numpy', 'openai', 'aiohttp', 'pydantic', 'textworld'} & set(sys.modules)\n"
+        "sys.exit(', '.join(sorted(heavy)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
