@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import agentexp
+from agentexp import prompts
 from agentexp.core import SCHEMA_VERSION, Task
 from agentexp.errors import UserError
 from agentexp.plan import identity
@@ -54,7 +55,7 @@ def build_manifest(run: Run, tasks: Sequence[Task], plan: Sequence[Task]) -> Man
         "code": {"version": agentexp.__version__, **git_state()},
         "env_versions": dict(run.env.versions()),
         "model_versions": {role: dict(model.versions()) for role, model in sorted(run.models.items())},
-        "prompts": prompt_hashes(),
+        "prompts": prompts.hashes(),  # of all: paradigms use each other's (MAP acts with ReAct's)
         "task_list": {"hash": task_list_hash(tasks), "tasks": len(tasks)},
         "config": scrub(run.config),
         "python": platform.python_version(),
@@ -136,13 +137,6 @@ def task_list_hash(tasks: Sequence[Task]) -> str:
     for task in tasks:
         digest.update(dump([task.id, task.kind, task.spec]) + b"\n")
     return digest.hexdigest()
-
-
-def prompt_hashes() -> dict[str, str]:
-    """Hash of every prompt template. All of them: paradigms use each other's (MAP acts with ReAct's)."""
-    root = Path(__file__).resolve().parent / "prompts"
-    files = [file for file in sorted(root.rglob("*")) if file.is_file() and file.suffix in {".j2", ".txt", ".md"}]
-    return {file.relative_to(root).as_posix(): hashlib.blake2b(file.read_bytes(), digest_size=8).hexdigest() for file in files}
 
 
 def package_versions() -> dict[str, str]:

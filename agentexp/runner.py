@@ -16,20 +16,22 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from agentexp.context import RunContext
+from agentexp.context import SETUP_FILE, RunContext
 from agentexp.core import Episode, Model, Step, Task
 from agentexp.errors import FatalError, UserError
 from agentexp.interrupt import exit_code as signal_exit_code
 from agentexp.interrupt import on_interrupt
 from agentexp.knowledge import find_knowledge, save_knowledge
-from agentexp.manifest import build_manifest, settle
-from agentexp.paradigms.context import Finalises, Prepares
+from agentexp.manifest import build_manifest, differences, settle
+from agentexp.paradigms.context import ARTEFACTS_FILE, Finalises, Prepares
 from agentexp.progress import Progress, Tally, show_result
 from agentexp.records import episode_from_json, episode_to_json
 from agentexp.rollout import World, run_episode
 from agentexp.run import Engines, Run, plan_of
 from agentexp.store import FolderBusy, Found, RunFolder, index, read_episodes
 from agentexp.summary import Summary, summarise_run
+
+__all__ = ["Run", "execute", "exit_code", "plan_of", "run_sync"]
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +64,10 @@ async def execute(run: Run) -> Summary:
     async with _opened(run) as folder:
         manifest = build_manifest(run, tasks, plan)
         found = index(folder.path)
-        old = folder.read_json("manifest.json") if found else None  # without episodes there is nothing to protect
+        old = folder.read_json("manifest.json")
+        if old is not None and not found and any(differences(old, manifest)):
+            folder.remove("manifest.json", ARTEFACTS_FILE, SETUP_FILE)  # it never got to an episode: nothing to protect
+            old = None
         folder.write_json("manifest.json", settle(old, manifest, run.resume, folder.path))
         job = _Job(run, folder, plan, found)
         stopped_by = await job.run_until_stopped()
@@ -88,6 +93,7 @@ class _Job:
         self._pool: Engines | None = None
         self._started: list[Model] = []
         self._context: RunContext | None = None
+        self._written, self._finished = asyncio.Event(), asyncio.Event()
 
     async def run_until_stopped(self) -> str:
         """Do everything that is owed. Returns "" when done, the signal's name, or "fatal"."""
@@ -160,11 +166,11 @@ class _Job:
         if not isinstance(self.run.paradigm, Prepares):
             return {}
         artefacts = await self.run.paradigm.prepare(context)
-        before = self.folder.read_json("artefacts.json")
-        path = self.folder.write_json("artefacts.json", artefacts)
-        if before is not None and before != self.folder.read_json("artefacts.json") and self.found:
+        before = self.folder.read_json(ARTEFACTS_FILE)
+        path = self.folder.write_json(ARTEFACTS_FILE, artefacts)
+        if before is not None and before != self.folder.read_json(ARTEFACTS_FILE) and self.found:
             if self.run.resume == "refuse":
-                self.folder.write_json("artefacts.json", before)
+                self.folder.write_json(ARTEFACTS_FILE, before)
                 raise UserError(
                     f"What {self.run.paradigm.name} prepared for its episodes is no longer what {path} holds (another K_g?). "
                     "Go on all the same with resume=ignore, or start afresh with another output_root=."
@@ -199,12 +205,27 @@ class _Job:
     async def _episodes(self, artefacts: Mapping[str, Any]) -> None:
         """N workers share one iterator: no task object waits per owed episode, however long the plan is."""
         owed = iter(self.owed)
+        syncing = asyncio.create_task(self._sync())
         try:
             async with asyncio.TaskGroup() as group:
                 for _ in range(min(self.run.concurrency, len(self.owed))):
                     group.create_task(self._worker(owed, artefacts))
         except ExceptionGroup as errors:
             raise _first(errors) from errors
+        finally:
+            self._finished.set()
+            self._written.set()
+            await syncing
+
+    async def _sync(self) -> None:
+        """fsync what was appended, beside the episodes: it takes milliseconds, in which no reply could be read."""
+        while not self._finished.is_set():
+            await self._written.wait()
+            self._written.clear()
+            try:
+                await asyncio.to_thread(self.folder.sync)
+            except OSError as error:
+                raise self._disk(error) from error
 
     async def _worker(self, owed: Iterator[Task], artefacts: Mapping[str, Any]) -> None:
         run = self.run
@@ -227,10 +248,14 @@ class _Job:
         try:
             self.folder.append(line)
         except OSError as error:
-            raise FatalError(f"{self.folder.episodes_file} cannot be written: {error.strerror}.") from error
+            raise self._disk(error) from error
+        self._written.set()
         before = self.found.get(episode.task.key)
         self.progress.finished(episode, was_error=before is not None)
         self.run.logger.log(_numbers(episode, self.progress.tally))
+
+    def _disk(self, error: OSError) -> FatalError:
+        return FatalError(f"{self.folder.episodes_file} cannot be written: {error.strerror}.")
 
     @asynccontextmanager
     async def _lease(self) -> AsyncIterator[World]:

@@ -1,8 +1,8 @@
 """The run folder: `manifest.json`, `episodes.jsonl` (one line per finished episode) and `summary.json`.
 
-A line is appended with one write, then fsynced; a `kill -9` at any moment leaves at most one torn last line, which readers skip
-and the next writer cuts off. One process writes a file at a time (flock). Shards of a plan write files of their own,
-`episodes-<i>of<n>.jsonl`, and reading merges them.
+A line is appended with one write and fsynced within moments; a `kill -9` at any moment leaves at most one torn last line, which
+readers skip and the next writer cuts off. One process writes a file at a time (flock). Shards of a plan write files of their
+own, `episodes-<i>of<n>.jsonl`, and reading merges them.
 """
 
 from __future__ import annotations
@@ -102,12 +102,18 @@ class RunFolder:
             os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
 
     def append(self, line: bytes) -> None:
-        """Append one record and wait until it is on disk. A write that fails half-way (disk full) is taken back.
+        """Append one record: safe from now on when this process dies, and after `sync` when the machine does.
+
+        A write that fails half-way (disk full) is taken back.
 
         Raises:
             OSError: the disk refused.
         """
         append_line(self._file, line)
+
+    def sync(self) -> None:
+        """Wait until everything appended is on the disk itself. May be called from another thread."""
+        os.fsync(self._file)
 
     def append_to(self, name: str, record: Mapping[str, Any]) -> None:
         """Append one JSON line to another file of the folder (`setup.jsonl`)."""
@@ -115,6 +121,7 @@ class RunFolder:
         try:
             _repair(descriptor, self.path / name)
             append_line(descriptor, dump(record))
+            os.fsync(descriptor)
         finally:
             os.close(descriptor)
 
@@ -122,20 +129,24 @@ class RunFolder:
         """Replace a file of the folder at once: a reader sees the old or the new content, never a part."""
         return write_json(self.path / name, value)
 
+    def remove(self, *names: str) -> None:
+        """Remove files of the folder, where they exist."""
+        for name in names:
+            (self.path / name).unlink(missing_ok=True)
+
     def read_json(self, name: str) -> Any | None:
         """Content of a file of the folder, None where it does not exist."""
         return read_json(self.path / name)
 
 
 def append_line(descriptor: int, line: bytes) -> None:
-    """Append `line` and a newline with one write, then fsync; all or nothing."""
+    """Append `line` and a newline with one write, all or nothing."""
     data = line + b"\n"
     size = os.fstat(descriptor).st_size
     try:
         written = os.write(descriptor, data)
         while written < len(data):  # a short write is followed by one that raises or completes
             written += os.write(descriptor, data[written:])
-        os.fsync(descriptor)
     except OSError:
         os.ftruncate(descriptor, size)
         raise

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from agentexp import manifest
 from agentexp.core import Completion, EnvCard, Request, Sampling, Step, Task, Usage
 from agentexp.errors import EngineError, FatalError, ModelError
 from agentexp.plan import run_folder
@@ -146,6 +147,8 @@ def make_run(root: Path, **options: Any) -> Run:
 
 
 def main(options: dict[str, Any]) -> int:
+    # the checkout may get a commit between two processes of one test
+    manifest.git_state = lambda: {"commit": None, "tree": None, "dirty": None}  # type: ignore[assignment]
     kill_after = options.pop("kill_after", None)
     if kill_after is not None:  # die as by `kill -9` when this many episodes are stored and another one is half written
         import agentexp.store as store

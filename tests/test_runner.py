@@ -327,7 +327,7 @@ def test_knowledge_comes_from_a_nested_explore_run(tmp_path: Path, capsys: pytes
 
 
 def test_knowledge_without_an_explore_run_is_a_user_error(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="paradigm.k_g="):
+    with pytest.raises(UserError, match=r"paradigm\.k_g="):
         run_sync(make_run(tmp_path, paradigm=Knowing()))
 
 
