@@ -1,0 +1,229 @@
+"""`AlfWorld`: official or generated household games behind the `Env` protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agentexp.core import Step, Task
+from agentexp.envs.alfworld import games, generator, wheel
+from agentexp.envs.alfworld.card import PUT, card
+from agentexp.envs.alfworld.facts import HouseFacts
+from agentexp.envs.alfworld.goals import KINDS, parse_goal
+from agentexp.envs.alfworld.oracle import plan
+from agentexp.envs.alfworld.policies import POLICIES, HousePolicy
+from agentexp.envs.alfworld.problem import Problem
+from agentexp.envs.alfworld.texts import NOTHING
+from agentexp.errors import EngineError, UserError
+
+if TYPE_CHECKING:
+    from agentexp.envs.alfworld.engine import Answer, Engine
+
+
+class AlfWorld:
+    """ALFWorld on the real TextWorld engine (Shridhar et al. 2021). Implements Env, HasOracle, HasFacts, HasPolicies.
+
+    The engine always runs the wheel's own domain and grammar; of a game file only the problem and the goal sentence are used.
+    Success is the engine's own goal test; the world ends with it. The first text is the description of the room, without the
+    engine's banner and without the goal. The admissible list is the engine's, sorted, complete, "help" included. One engine
+    quirk is kept: "go to Y" is not admissible (answer "Nothing happens.") where Y shares the location that the agent is at.
+
+    Args:
+        data: folder of `alfworld-download` (or its json_2.1.1), or a folder with packed SPLIT.jsonl.xz files. None: generated
+            games, no download. The variable ALFWORLD_DATA is not read.
+        logic: "new" is alfworld >= 0.4 ("move X to Y"); "old" is the logic inside the json_2.1.1 files ("put X in/on Y", "You
+            arrive at loc N.", no help), derived from the installed one.
+        train: number of generated games of split train.
+        dev: number of generated games of split dev.
+        test: number of generated games of split test.
+        generator_seed: another seed gives other generated games. Splits never share a floor plan.
+        task_types: keep these task types only; None keeps all six.
+        allow_partial: accept an official split with missing games.
+    """
+
+    name = "alfworld"
+
+    def __init__(
+        self,
+        data: str | None = None,
+        logic: wheel.Logic = "new",
+        train: int = 600,
+        dev: int = 100,
+        test: int = 200,
+        generator_seed: int = 0,
+        task_types: list[str] | None = None,
+        allow_partial: bool = False,
+    ) -> None:
+        if logic not in PUT:
+            raise UserError(f"env.logic={logic} is unknown. Choose one of: {', '.join(PUT)}.")
+        unknown = sorted(set(task_types or ()) - set(KINDS))
+        if unknown or task_types == []:
+            raise UserError(f"env.task_types holds {unknown or 'nothing'}. Choose from: {', '.join(KINDS)}.")
+        if min(train, dev, test) < 0:
+            raise UserError("env.train, env.dev and env.test are numbers of games and cannot be negative.")
+        self.card = card(logic)
+        self._data = Path(data).expanduser() if data else None
+        self._logic: wheel.Logic = logic
+        self._sizes = {"train": train, "dev": dev, "test": test}
+        self._generator_seed = generator_seed
+        self._kinds = frozenset(task_types or KINDS)
+        self._allow_partial = allow_partial
+        self._games: dict[str, dict[str, games.Game]] = {}
+        self._engine: Engine | None = None
+        self._goal = ""
+
+    # ------------------------------------------------------------------------------------------------------- tasks
+
+    def splits(self) -> Sequence[str]:
+        """train, dev, test for generated games; train, valid_seen, valid_unseen, valid_train (and others found) for data."""
+        return games.available(self._data) if self._data else generator.SPLITS
+
+    def tasks(self, split: str) -> list[Task]:
+        """All games of a split: official ones sorted by id, generated ones in drawing order (task types take turns)."""
+        if split not in self.splits():
+            raise UserError(f"env.split={split} is not a split of alfworld here. Choose one of: {', '.join(self.splits())}.")
+        if self._data:
+            found = [
+                Task(
+                    game.id,
+                    self.name,
+                    split,
+                    kind=game.kind,
+                    spec={"task": game.task, "plan": game.plan, "digest": game.digest},
+                )
+                for game in self._official(split).values()
+            ]
+        else:
+            specs = (generator.draw(split, self._generator_seed, index) for index in range(self._sizes[split]))
+            found = [Task(spec.id, self.name, split, kind=spec.kind, spec=_to_json(spec)) for spec in specs]
+        return [task for task in found if task.kind in self._kinds]
+
+    def problem(self, task: Task) -> Problem:
+        """The house of a task as data, without the engine: ground truth for questions, checkpoints and variants."""
+        return Problem.parse(self._problem_text(task))
+
+    def _official(self, split: str) -> dict[str, games.Game]:
+        if self._data is None:
+            raise UserError(f"env.data must name the official games to run split {split}.")
+        if split not in self._games:
+            self._games[split] = {game.id: game for game in games.load(self._data, split, self._allow_partial)}
+        return self._games[split]
+
+    def _problem_text(self, task: Task) -> str:
+        if "problem" in task.spec:  # a variant of a game carries its own house
+            return str(task.spec["problem"])
+        if "generator" in task.spec:
+            version = task.spec["generator"]
+            if version != generator.VERSION:
+                raise UserError(f"Task {task.id} was made by generator version {version}, not {generator.VERSION}.")
+            return generator.build(_from_json(task)).render()
+        game = self._official(task.split).get(task.id)
+        if game is None or game.digest != task.spec.get("digest", game.digest):
+            raise UserError(f"env.data: game {task.id} of split {task.split} is missing or differs from the planned one.")
+        return game.problem
+
+    # ------------------------------------------------------------------------------------------------------ playing
+
+    def reset(self, task: Task) -> Step:
+        """Load the game. The task's seed changes nothing: the game is the whole instance."""
+        wheel.require_engine()
+        problem = self._problem_text(task)
+        if self._engine is None:
+            from agentexp.envs.alfworld.engine import Engine
+
+            self._engine = Engine()
+        answer = self._engine.start(self._logic, problem, task.id)
+        self._goal = str(task.spec["task"])
+        return self._step(answer, _without_frame(answer.text), goal=f"{self._goal}.")
+
+    def step(self, action: str) -> Step:
+        """Carry out one command."""
+        answer = self._running().step(action)
+        return self._step(answer, answer.text)
+
+    def close(self) -> None:
+        """Hand the engine back to the process."""
+        if self._engine is not None:
+            self._engine.close()
+            self._engine = None
+
+    def oracle(self) -> list[str]:
+        """Commands of the expert from the current state; empty when the goal holds. See `oracle.plan`."""
+        goal = parse_goal(self._goal)
+        if goal is None:
+            raise UserError(f"The scripted expert cannot read the goal {self._goal!r}.")
+        engine = self._running()
+        try:
+            return plan(engine.facts(), engine.names(), goal, PUT[self._logic])
+        except ValueError as error:
+            raise EngineError(f"The scripted expert is stuck: {error}.") from error
+
+    def _running(self) -> Engine:
+        if self._engine is None:
+            raise EngineError("AlfWorld.step and AlfWorld.oracle need a reset first.")
+        return self._engine
+
+    @staticmethod
+    def _step(answer: Answer, text: str, goal: str = "") -> Step:
+        return Step(
+            observation=text,
+            done=answer.won,
+            success=answer.won,
+            score=float(answer.won),
+            error=text == NOTHING,
+            admissible=answer.commands,
+            goal=goal,
+        )
+
+    # -------------------------------------------------------------------------------------------------- capabilities
+
+    def fact_tracker(self) -> HouseFacts:
+        """A fresh tracker."""
+        return HouseFacts()
+
+    def policy(self, name: str, seed: int) -> HousePolicy:
+        """A fresh scripted agent: mapuser, curious or myopic."""
+        if name not in POLICIES:
+            raise UserError(f"model.policy={name} is unknown to alfworld. Choose one of: {', '.join(sorted(POLICIES))}.")
+        return POLICIES[name](seed, self._logic)
+
+    def versions(self) -> dict[str, str]:
+        """Packages, logic, and where the games come from (without the path)."""
+        source = f"games in {self._data.name}" if self._data else f"generator {generator.VERSION}, seed {self._generator_seed}"
+        return {**wheel.versions(), "alfworld logic": self._logic, "alfworld games": source}
+
+
+def _without_frame(text: str) -> str:
+    """The first text without banner and goal."""
+    return "\n\n".join(
+        part for part in text.split("\n\n") if not part.startswith(("-= Welcome to TextWorld, ALFRED! =-", "Your task is to:"))
+    )
+
+
+def _to_json(spec: generator.Spec) -> dict[str, str | int]:
+    return {
+        "generator": generator.VERSION,
+        "seed": spec.seed,
+        "index": spec.index,
+        "thing": spec.thing,
+        "place": spec.place,
+        "lamp": spec.lamp,
+        "plan": spec.plan,
+        "task": spec.task,
+    }
+
+
+def _from_json(task: Task) -> generator.Spec:
+    spec = task.spec
+    return generator.Spec(
+        split=task.split,
+        seed=int(spec["seed"]),
+        index=int(spec["index"]),
+        kind=task.kind,
+        thing=str(spec["thing"]),
+        place=str(spec["place"]),
+        lamp=str(spec["lamp"]),
+        plan=int(spec["plan"]),
+        task=str(spec["task"]),
+    )
