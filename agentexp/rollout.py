@@ -33,7 +33,7 @@ from agentexp.core import (
     View,
     stable_seed,
 )
-from agentexp.errors import ContextOverflow, FatalError, HarnessError, LimitReached
+from agentexp.errors import ContextOverflow, FatalError, HarnessError, LimitReached, UserError
 
 UNREADABLE = "Your reply could not be read. Give exactly one action in the required form."
 AMBIGUOUS = "Your action fits more than one thing. Give its full name with the number."
@@ -356,6 +356,7 @@ async def run_episode(
 
     Raises:
         FatalError: going on is pointless for the whole run. `asyncio.CancelledError` passes through as well.
+        UserError: so does what the user has to change first (missing data, a policy that the world does not have).
     """
     wasted: list[str] = []
     for attempt in range(1, limits.attempts + 1):
@@ -371,7 +372,7 @@ async def run_episode(
                 except ContextOverflow as overflow:
                     ro.finish("context_limit")
                     episode.error = str(overflow)
-        except FatalError:
+        except (FatalError, UserError):
             raise
         except HarnessError as error:
             _failed(episode, error.end_reason, f"{type(error).__name__}: {error}")

@@ -10,6 +10,7 @@ A run is interrupted by nothing worse than losing the episodes in flight; issued
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -18,14 +19,14 @@ from typing import Any
 
 from agentexp.context import SETUP_FILE, RunContext
 from agentexp.core import Episode, Model, Step, Task
-from agentexp.errors import FatalError, UserError
+from agentexp.errors import ContextOverflow, FatalError, HarnessError, UserError
 from agentexp.interrupt import exit_code as signal_exit_code
 from agentexp.interrupt import on_interrupt
 from agentexp.knowledge import find_knowledge, save_knowledge
 from agentexp.manifest import build_manifest, differences, settle
 from agentexp.paradigms.context import ARTEFACTS_FILE, Finalises, Prepares
 from agentexp.progress import Progress, Tally, show_result
-from agentexp.records import episode_from_json, episode_to_json
+from agentexp.records import dump, episode_from_json, episode_to_json
 from agentexp.rollout import World, run_episode
 from agentexp.run import Engines, Run, plan_of
 from agentexp.store import FolderBusy, Found, RunFolder, index, read_episodes
@@ -70,10 +71,13 @@ async def execute(run: Run) -> Summary:
             old = None
         folder.write_json("manifest.json", settle(old, manifest, run.resume, folder.path))
         job = _Job(run, folder, plan, found)
-        stopped_by = await job.run_until_stopped()
-        summary = summarise_run(folder.path, manifest, stopped_by)
-        folder.write_json("summary.json", summary)
-        await asyncio.to_thread(run.logger.finish, summary)
+        summary: Summary = {}
+        try:
+            stopped_by = await job.run_until_stopped()
+            summary = summarise_run(folder.path, manifest, stopped_by)
+            folder.write_json("summary.json", summary)
+        finally:
+            await asyncio.to_thread(run.logger.finish, summary)
     _tell(run, summary, job.fatal)
     return summary
 
@@ -113,7 +117,7 @@ class _Job:
         except asyncio.CancelledError:
             if not stopped:
                 raise
-        except FatalError as error:
+        except (HarnessError, ContextOverflow) as error:  # fatal for all episodes, or an engine or a model failed the hooks
             self.fatal = str(error)
             return "fatal"
         return stopped[0] if stopped else ""
@@ -167,15 +171,15 @@ class _Job:
             return {}
         artefacts = await self.run.paradigm.prepare(context)
         before = self.folder.read_json(ARTEFACTS_FILE)
-        path = self.folder.write_json(ARTEFACTS_FILE, artefacts)
-        if before is not None and before != self.folder.read_json(ARTEFACTS_FILE) and self.found:
+        if self.found and before is not None and before != json.loads(dump(artefacts)):
             if self.run.resume == "refuse":
-                self.folder.write_json(ARTEFACTS_FILE, before)
                 raise UserError(
-                    f"What {self.run.paradigm.name} prepared for its episodes is no longer what {path} holds (another K_g?). "
+                    f"What {self.run.paradigm.name} prepares for its episodes is no longer what "
+                    f"{self.folder.path / ARTEFACTS_FILE} holds (another K_g?). "
                     "Go on all the same with resume=ignore, or start afresh with another output_root=."
                 )
             log.warning("Resuming although the prepared artefacts changed.")
+        self.folder.write_json(ARTEFACTS_FILE, artefacts)
         context.artefacts = artefacts
         return artefacts
 
@@ -203,12 +207,15 @@ class _Job:
     # ---------------------------------------------------------------------------------------------------- the episodes
 
     async def _episodes(self, artefacts: Mapping[str, Any]) -> None:
-        """N workers share one iterator: no task object waits per owed episode, however long the plan is."""
-        owed = iter(self.owed)
+        """N workers share one iterator: no task object waits per owed episode, however long the plan is.
+
+        Not more of them than engines: an episode that waits for one would use up its time limit.
+        """
+        owed, n = iter(self.owed), min(self.run.concurrency, self.run.workers or self.run.concurrency, len(self.owed))
         syncing = asyncio.create_task(self._sync())
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(min(self.run.concurrency, len(self.owed))):
+                for _ in range(n):
                     group.create_task(self._worker(owed, artefacts))
         except ExceptionGroup as errors:
             raise _first(errors) from errors

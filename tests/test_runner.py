@@ -12,7 +12,7 @@ import pytest
 from run_fakes import CountingWorld, GoModel, Plain, make_run
 
 from agentexp.core import Env, Episode, Message, Task
-from agentexp.errors import UserError
+from agentexp.errors import ContextOverflow, ModelError, UserError
 from agentexp.paradigms.context import Context
 from agentexp.records import dump
 from agentexp.rollout import Rollout
@@ -343,10 +343,50 @@ def test_prepared_artefacts_that_changed_are_refused_on_resume(tmp_path: Path) -
     run_sync(make_run(tmp_path, paradigm=first, limit=3))
     other = Prepared()
     other.value = 2
-    with pytest.raises(UserError, match="prepared for its episodes"):
+    with pytest.raises(UserError, match="prepares for its episodes"):
         run_sync(make_run(tmp_path, paradigm=other, limit=4))
     assert run_sync(make_run(tmp_path, paradigm=first, limit=4))[1] == 0
     assert run_sync(make_run(tmp_path, paradigm=other, limit=5, resume="ignore"))[1] == 0
+
+
+def test_a_hook_that_fails_stops_the_run_like_a_fatal_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    class Failing(Plain):
+        name = "failing"
+        error: Exception = ModelError("The server answered 500 three times.")
+
+        async def prepare(self, ctx: Context) -> dict[str, Any]:
+            raise self.error
+
+    for error in (Failing.error, ContextOverflow("4096 tokens do not fit.")):
+        paradigm = Failing()
+        paradigm.error = error
+        run = make_run(tmp_path, paradigm=paradigm)
+        summary, code = run_sync(run)
+        assert (code, summary["stopped_by"], summary["finished"]) == (1, "fatal", 0)
+        assert str(error) in capsys.readouterr().err
+        assert model_of(run).closes == 1
+
+
+def test_what_the_user_must_change_stops_the_run_with_its_sentence(tmp_path: Path) -> None:
+    class Wrong(Plain):
+        name = "wrong"
+
+        async def __call__(self, ro: Rollout) -> None:
+            if ro.task.id == "t4":
+                raise UserError("The world has no expert. Set model.policy=random.")
+            await super().__call__(ro)
+
+    run = make_run(tmp_path, paradigm=Wrong(), concurrency=1)
+    with pytest.raises(UserError, match="has no expert"):
+        run_sync(run)
+    assert len(lines(run)) == 4
+    assert model_of(run).closes == 1
+
+
+def test_not_more_episodes_in_flight_than_engines(tmp_path: Path) -> None:
+    run = make_run(tmp_path, tasks=10, concurrency=8, workers=2, delay=0.002)
+    run_sync(run)
+    assert model_of(run).most == 2
 
 
 def test_execute_cancelled_from_outside_cleans_up(tmp_path: Path) -> None:
