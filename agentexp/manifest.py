@@ -34,6 +34,19 @@ Change = tuple[str, Any, Any]
 PACKAGES = ("agentexp", "hydra-core", "omegaconf", "openai", "aiohttp", "jinja2", "pydantic", "scipy", "pandas", "wandb")
 """Recorded; only a warning when they differ. What runs worlds and models comes from their own `versions()` and is compared."""
 
+SHOWING = (
+    "cli.py",
+    "inventory.py",
+    "launch.py",
+    "launch_help.py",
+    "metrics",
+    "progress.py",
+    "reports",
+    "summary.py",
+    "tracking.py",
+)
+"""Parts of the package that only show what the records hold."""
+
 
 def build_manifest(run: Run, tasks: Sequence[Task], plan: Sequence[Task]) -> Manifest:
     """Describe a run.
@@ -96,7 +109,7 @@ def differences(old: Manifest, new: Manifest) -> Iterable[Change]:
     """(key, old value, new value) of everything that changes results.
 
     Not compared: settings of `agentexp.plan.VOLATILE`, the plan's length, whether the checkout is dirty, the commit as such
-    (the tree of the package is), packages.
+    (the tree is, see `git_state`), packages.
     """
     for key in ("schema", "command", "env", "paradigm", "model", "split", "seeds", "repeats"):
         if old.get(key) != new[key]:
@@ -154,7 +167,8 @@ def package_versions() -> dict[str, str]:
 def git_state() -> dict[str, Any]:
     """Commit of the checkout that this code runs from, the tree of the package in it and whether it has uncommitted changes.
 
-    All None for an installed package. The tree is what is compared: a commit that does not touch the package changes nothing.
+    All None for an installed package. "tree" is what is compared: a hash over the committed files that can change an episode, so
+    that a commit to the documentation or to a table does not stop a run from being resumed.
     """
     package = Path(__file__).resolve().parent
 
@@ -167,9 +181,10 @@ def git_state() -> dict[str, Any]:
             return None
         return done.stdout.strip() if done.returncode == 0 else None
 
-    prefix = git("rev-parse", "--show-prefix")
-    tree = git("rev-parse", f"HEAD:{prefix.rstrip('/')}") if prefix else None
-    if tree is None:  # no git, or a package that lies in somebody else's repository without being part of it
+    entries = git("ls-tree", "HEAD", "./")  # lines "mode type hash<tab>name", relative to the package
+    if not entries:  # no git, or a package that lies in somebody else's repository without being part of it
         return {"commit": None, "tree": None, "dirty": None}
+    counted = "\n".join(line for line in entries.splitlines() if line.partition("\t")[2] not in SHOWING)
+    tree = hashlib.blake2b(counted.encode(), digest_size=12).hexdigest()
     changed = git("status", "--porcelain", "--", ".")
     return {"commit": git("rev-parse", "HEAD"), "tree": tree, "dirty": bool(changed)}

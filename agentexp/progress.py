@@ -33,6 +33,7 @@ class Tally:
     Attributes:
         done: planned episodes with a result of their own (status "ok").
         errors: planned episodes whose newest record is a harness error.
+        scored: False when episodes have no success criterion (exploring, mapping).
     """
 
     planned: int
@@ -43,12 +44,14 @@ class Tally:
     steps: int = 0
     usage: Usage = field(default_factory=Usage)
     started: float = field(default_factory=time.monotonic)
+    scored: bool = True
 
     def add(self, episode: Episode, *, was_error: bool) -> None:
         """Count a finished episode; `was_error`: an earlier process had recorded an error for it."""
         self.session += 1
         self.usage += episode.usage
         self.errors -= was_error
+        self.scored = self.scored and episode.end_reason != "completed"
         if episode.status == "ok":
             self.done += 1
             self.won += episode.success
@@ -65,7 +68,7 @@ class Tally:
         from agentexp.metrics.stats import wilson
 
         parts = [f"{self.done}/{self.planned} episodes"]
-        if self.done:
+        if self.done and self.scored:
             low, high = wilson(self.won, self.done)
             parts.append(f"success {self.won / self.done:.1%} [{low:.1%}, {high:.1%}]")
         parts.append(f"{self.steps / self.seconds:.1f} steps/s")
@@ -100,6 +103,7 @@ class Progress:
         self._said_at, self._said_share, self._said = 0.0, 0.0, (-1, -1)
 
     def __enter__(self) -> Progress:
+        self.tally.started, self.tally.steps = time.monotonic(), 0
         if self.mode == "rich":
             self._live = Live(get_renderable=self._render, console=self.console, refresh_per_second=2, transient=True)
             self._live.start()

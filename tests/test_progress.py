@@ -46,6 +46,15 @@ def test_the_line_says_what_people_want_to_know() -> None:
     assert tally.errors == 0
 
 
+def test_phases_without_success_show_no_rate() -> None:
+    tally = Tally(planned=2)
+    made = episode(success=False)
+    made.end_reason = "completed"
+    tally.add(made, was_error=False)
+    assert "1/2 episodes" in tally.line()
+    assert "success" not in tally.line()
+
+
 def test_plain_lines_come_at_intervals_not_for_every_episode(capsys: pytest.CaptureFixture[str]) -> None:
     with Progress(Tally(1000), "eval", "auto") as progress:
         assert progress.mode == "plain"
