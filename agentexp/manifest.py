@@ -167,8 +167,8 @@ def package_versions() -> dict[str, str]:
 def git_state() -> dict[str, Any]:
     """Commit of the checkout that this code runs from, the tree of the package in it and whether it has uncommitted changes.
 
-    All None for an installed package. "tree" is what is compared: a hash over the committed files that can change an episode, so
-    that a commit to the documentation or to a table does not stop a run from being resumed.
+    All None for an installed package. "tree" is what is compared: a hash over the committed files that can change an episode,
+    so that a commit to the documentation or to a table does not stop a run from being resumed.
     """
     package = Path(__file__).resolve().parent
 
