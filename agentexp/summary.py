@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from agentexp.core import Usage
+from agentexp.records import Record
 from agentexp.store import read_episodes
 
 Summary = dict[str, Any]
@@ -27,11 +28,17 @@ def summarise_run(folder: Path, manifest: Mapping[str, Any], stopped_by: str = "
     """
     from agentexp.metrics.summary import summarise
 
-    planned = list(manifest["planned"])
-    numbers = summarise(read_episodes(folder, planned), len(planned))
+    planned, recorded = list(manifest["planned"]), 0
+
+    def counted() -> Iterator[Record]:
+        nonlocal recorded
+        for record in read_episodes(folder, planned):
+            recorded += 1
+            yield record
+
+    numbers = summarise(counted(), len(planned))
     labels = {key: manifest[key] for key in ("command", "env", "paradigm", "model", "split", "seeds", "repeats")}
-    partial = numbers["finished"] + numbers["harness_errors"] < numbers["planned"]
-    return {**labels, **numbers, "partial": partial, "stopped_by": stopped_by, "setup": setup_usage(folder)}
+    return {**labels, **numbers, "partial": recorded < len(planned), "stopped_by": stopped_by, "setup": setup_usage(folder)}
 
 
 def setup_usage(folder: Path) -> dict[str, Any]:
