@@ -19,8 +19,12 @@ from agentexp.models.openai_errors import Endpoint, explain
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
+    from openai._types import RequestOptions
 
 OPENAI_URL = "https://api.openai.com/v1"
+
+_TELEMETRY = tuple(f"X-Stainless-{x}" for x in ("Lang", "Package-Version", "OS", "Arch", "Runtime", "Runtime-Version", "Async"))
+_PER_REQUEST = ("x-stainless-retry-count", "x-stainless-read-timeout")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +62,16 @@ class Session:
 
     def __init__(self, name: str, base_url: str, source: KeySource, concurrency: int, cache: str | None) -> None:
         secret = source.read(base_url)
-        self.client = _client(secret, base_url)
+        self.client, self._options = _client(secret, base_url)
         self.limiter = Limiter(concurrency)
         self.cache = ResponseCache(cache) if cache else None
         self.endpoint = Endpoint(name, base_url, str(source), bool(secret), key=secret)
 
     async def post(self, content: bytes, at: Endpoint) -> dict[str, Any]:
         """One attempt at /chat/completions. Every failure comes out as `Transient` or as one of our errors."""
-        data = await self._guard(self.client.post("/chat/completions", cast_to=bytes, content=content), at)
+        data = await self._guard(
+            self.client.post("/chat/completions", cast_to=bytes, content=content, options=self._options), at
+        )
         reply = wire.decode(data)
         if reply.get("error") and not reply.get("choices"):  # gateways wrap an upstream's error into HTTP 200
             code = reply["error"].get("code") if isinstance(reply["error"], dict) else None
@@ -108,16 +114,27 @@ class Session:
             self.cache.close()
 
 
-def _client(secret: str, base_url: str) -> AsyncOpenAI:
+def _client(secret: str, base_url: str) -> tuple[AsyncOpenAI, RequestOptions]:
+    """The SDK's client, and the options of every request."""
     try:
         import openai
 
-        transport = openai.DefaultAioHttpClient(timeout=None)
+        # A plain http server needs no certificates, and loading them costs tens of milliseconds.
+        transport = openai.DefaultAioHttpClient(timeout=None, verify=base_url.startswith("https:"))
     except (ImportError, RuntimeError) as error:
         raise MissingDependency("model=openai needs `pip install 'openai[aiohttp]'`.") from error
     # Time limits and retries are ours (limiter.py): two layers would multiply. The SDK insists on a key; servers that want none
-    # ignore it.
-    return openai.AsyncOpenAI(api_key=secret or "none", base_url=base_url, max_retries=0, timeout=None, http_client=transport)
+    # ignore it. Headers about this machine are left out: they tell the server nothing it needs and cost CPU time on every call.
+    quiet = dict.fromkeys(_TELEMETRY, openai.Omit())
+    client = openai.AsyncOpenAI(
+        api_key=secret or "none",
+        base_url=base_url,
+        max_retries=0,
+        timeout=None,
+        http_client=transport,
+        default_headers=quiet,  # type: ignore[arg-type]  # Omit is allowed, but not by the annotation
+    )
+    return client, {"headers": dict.fromkeys(_PER_REQUEST, openai.Omit())}
 
 
 def _root(error: BaseException) -> str:
