@@ -54,7 +54,7 @@ def test_a_server_that_fails_for_good_is_a_harness_error() -> None:
 
 
 def test_a_full_context_is_the_agents_failure() -> None:
-    result = episode(FakeServer(context_limit=250, wording="vllm"), turns=50)
+    result = episode(FakeServer(context_limit=400, wording="vllm"), turns=50, max_tokens=32)
     assert (result.status, result.end_reason) == ("ok", "context_limit") and 0 < result.steps < 50
 
 
