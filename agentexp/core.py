@@ -96,6 +96,9 @@ class EnvCard:
             for example ALFWorld's old "put X in/on Y" to "move X to Y". Matched against the whole lower-cased reply.
         info_actions: regular expression for actions that only gather information (diagnostics, paper 001 table 3).
         forbidden: regular expression for commands that the engine knows but an agent must never send ("reset task").
+        goal_commands: regular expression for commands whose answer is the goal (ScienceWorld's "task"); goal-free exploration
+            answers them itself.
+        plays_on: after `done` the engine goes on answering as if nothing had happened, so goal-free exploration may go on.
     """
 
     intro: str
@@ -105,6 +108,8 @@ class EnvCard:
     aliases: tuple[tuple[str, str], ...] = ()
     info_actions: str = r"^(look|examine|inventory|read|check valid actions|task)\b"
     forbidden: str = ""
+    goal_commands: str = ""
+    plays_on: bool = False
 
 
 class Fact(NamedTuple):

@@ -45,4 +45,5 @@ def card(logic: Logic) -> EnvCard:
         complete_admissible=True,
         aliases=((_PUT_WORDS, rf"{verb} \1 {joint} \2"), *_SHARED_ALIASES),
         info_actions=r"^(look|examine|inventory|help)\b",
+        plays_on=True,
     )

@@ -44,6 +44,7 @@ class TextCraft:
         notes='Counts must match the listed command exactly. A generic ingredient such as "planks" may be replaced by any '
         "special kind of it.",
         info_actions=r"^inventory\b",
+        plays_on=True,
     )
     _books: ClassVar[dict[str | None, RuleBook]] = {}  # recipes never change within a process
 
