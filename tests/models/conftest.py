@@ -27,3 +27,9 @@ def request_for() -> Callable[..., Request]:
         return Request(messages, sampling, "act", given.get("form", "thought_action"), view, given.get("chat", "c"))
 
     return make
+
+
+@pytest.fixture(autouse=True)
+def no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
