@@ -14,8 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agentexp.config import nearest
+from agentexp.config import fingerprint, nearest
 from agentexp.errors import UserError
+
+
+SWEEP_VARIABLE = "AGENTEXP_SWEEP"
+"""Name of the sweep that a job belongs to, in the environment because launchers start jobs in other processes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +101,16 @@ def launch(
         except UserError as error:  # shown where it happens: the other jobs of the sweep go on
             sys.stderr.write(f"Error: {error}\n")
             code = 2
+        if code >= 128:
+            raise SystemExit(code)  # interrupted: no further job of the sweep starts
         if code:
             raise JobExit(code)
 
     full = os.environ.get("HYDRA_FULL_ERROR") == "1"
     saved_argv = sys.argv
     sys.argv = [f"agentexp {command}", *arguments]
+    if flags.multirun:
+        os.environ[SWEEP_VARIABLE] = f"sweep-{fingerprint(list(overrides))}"
     os.environ["HYDRA_FULL_ERROR"] = "1"  # so that errors reach us instead of ending the process inside Hydra
     try:
         hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name=config_name)(task)()
@@ -114,6 +122,7 @@ def launch(
         raise UserError(explain(error, overrides, config_name, flags)) from error
     finally:
         sys.argv = saved_argv
+        os.environ.pop(SWEEP_VARIABLE, None)
         if not full:
             os.environ.pop("HYDRA_FULL_ERROR", None)
     return codes[0] if codes else 0

@@ -1,0 +1,120 @@
+"""The numbers of one run. Pure: episode records (one JSON line each) in, a dict out.
+
+Headline rule: an episode that ended with a harness error says nothing about the agent and is left out of every rate; the rate
+with errors counted as failures stands beside it. What the agent caused (unreadable replies, limits, a full context) is a failure.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from agentexp.metrics.stats import wilson
+
+Record = Mapping[str, Any]
+
+PARSE_RATE_WARNING = 0.5  # below it a table cell says little about the paradigm
+ERROR_SHARE_WARNING = 0.02
+
+
+def summarise(episodes: Iterable[Record], planned: int) -> dict[str, Any]:
+    """Metrics of a run; the keys are documented in the README ("Results").
+
+    Args:
+        episodes: one record per task key, finished or failed.
+        planned: number of planned episodes, the denominator of `finished`.
+
+    Returns:
+        Rates in [0, 1]; None where there is nothing to count. Runs without a success criterion (end reason "completed") have no
+        success rate.
+    """
+    total = _Totals()
+    for record in episodes:
+        total.add(record)
+    ok, won, steps = total.ok, total.won, total.steps
+    scored = ok > 0 and total.reasons["completed"] < ok
+    replies = sum(total.statuses.values())
+
+    def share(status: str) -> float | None:
+        return total.statuses[status] / replies if replies else None
+
+    macro = [sum(values) / len(values) for values in total.by_kind.values() if values]
+    result = {
+        "planned": planned,
+        "finished": ok,
+        "harness_errors": total.errors,
+        "success_rate": won / ok if scored else None,
+        "success_interval": list(wilson(won, ok)) if scored else None,
+        "success_rate_errors_as_failures": won / (ok + total.errors) if scored else None,
+        "success_rate_macro": sum(macro) / len(macro) if scored and macro else None,
+        "by_kind": {
+            kind: {"n": len(values), "success_rate": sum(values) / len(values)} for kind, values in sorted(total.by_kind.items())
+        }
+        if scored
+        else {},
+        "mean_score": total.score / ok if scored else None,
+        "mean_steps": steps / ok if ok else None,
+        "invalid_rate": share("invalid"),
+        "truncated_rate": share("truncated"),
+        "ambiguous_rate": share("ambiguous"),
+        "rewritten_rate": total.rewritten / replies if replies else None,
+        "refused_rate": total.refused / steps if steps else None,
+        "tokens": {"prompt": total.prompt, "completion": total.completion, "cached": total.cached},
+        "calls": total.calls,
+        "cost": total.cost,
+        "seconds": round(total.seconds, 3),
+        "end_reasons": dict(total.reasons.most_common()),
+    }
+    return {**result, "warnings": _warnings(result, replies)}
+
+
+class _Totals:
+    """Running sums over records."""
+
+    def __init__(self) -> None:
+        self.ok = self.won = self.errors = self.steps = self.rewritten = self.refused = 0
+        self.prompt = self.completion = self.cached = self.calls = 0
+        self.score = self.seconds = 0.0
+        self.cost: float | None = None
+        self.statuses: Counter[str] = Counter()
+        self.reasons: Counter[str] = Counter()
+        self.by_kind: dict[str, list[int]] = defaultdict(list)
+
+    def add(self, record: Record) -> None:
+        usage = record.get("usage") or {}
+        self.prompt += usage.get("prompt_tokens", 0)
+        self.completion += usage.get("completion_tokens", 0)
+        self.cached += usage.get("cached_tokens", 0)
+        self.calls += usage.get("calls", 0)
+        if usage.get("cost") is not None:
+            self.cost = (self.cost or 0.0) + usage["cost"]
+        self.seconds += record.get("seconds", 0.0)
+        self.reasons[record["end_reason"]] += 1
+        if record["status"] != "ok":
+            self.errors += 1
+            return
+        self.ok += 1
+        self.won += bool(record["success"])
+        self.score += record["score"]
+        self.steps += record["steps"]
+        if kind := record["task"].get("kind"):
+            self.by_kind[kind].append(int(record["success"]))
+        for step in record.get("trajectory", ()):
+            self.statuses[step["status"]] += 1
+            self.rewritten += bool(step.get("rewrite"))
+            self.refused += bool(step.get("error")) and step["status"] == "ok"
+
+
+def _warnings(result: Mapping[str, Any], replies: int) -> list[str]:
+    warnings = []
+    unreadable = sum(result[key] or 0.0 for key in ("invalid_rate", "truncated_rate", "ambiguous_rate"))
+    if replies and unreadable > 1 - PARSE_RATE_WARNING:
+        warnings.append(
+            f"{unreadable:.0%} of the replies could not be read as an action, so the success rate says little about the paradigm. "
+            "Look at the replies; a larger model.max_tokens, another paradigm.form or model.decode=rank may help."
+        )
+    ended = result["finished"] + result["harness_errors"]
+    if ended and result["harness_errors"] / ended > ERROR_SHARE_WARNING:
+        warnings.append(f"{result['harness_errors']} of {ended} episodes are left out because of harness errors.")
+    return warnings
