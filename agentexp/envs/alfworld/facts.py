@@ -8,6 +8,7 @@ from agentexp.envs.alfworld.goals import Goal, parse_goal
 from agentexp.envs.alfworld.texts import Command, kind
 
 _EFFECT = {"heat": "hot", "cool": "cold", "clean": "clean", "use": "on"}
+_NOT_ALWAYS = "not always"  # value of a refusal once the same kind of action has worked
 _SHOWS = {"open": "shows what is inside", "take": "you carry it", "move": "it lies there", "put": "it lies there"}
 
 
@@ -114,8 +115,10 @@ class HouseFacts:
             self._counted.add(fact)
             self._new.append(fact)
 
-    def _forget(self, name: str, *subject: str) -> None:
-        self._facts.pop((name, subject), None)
+    def _outdate(self, name: str, *subject: str, value: str) -> None:
+        """Give a fact that no longer holds another value, if it was known at all: facts change but never vanish."""
+        if (name, subject) in self._facts:
+            self._learn(name, *subject, value=value)
 
     def _was_refused(self, command: Command, action: str) -> None:
         self.refused.add(action)
@@ -147,7 +150,7 @@ class HouseFacts:
         if verb in ("look", "inventory", "help"):
             return
         subject = (verb, kind(thing), kind(place))
-        self._forget("refused", *subject)
+        self._outdate("refused", *subject, value=_NOT_ALWAYS)
         self._learn("works", *subject)
         if verb in ("open", "close"):
             self._first_state.setdefault(place, "closed" if verb == "open" else "open")
@@ -160,12 +163,12 @@ class HouseFacts:
             if thing in self.contents.get(place, ()):
                 self.contents[place].remove(thing)
             self.holding = thing
-            self._forget("at", thing)
+            self._learn("at", thing, value="carried")
         elif verb in ("move", "put"):
             self._moved.add(thing)
             self.holding = ""
             self.contents.setdefault(place, []).append(thing)
-            self._forget("empty", place)
+            self._outdate("empty", place, value="no more")
             self._learn("at", thing, value=place)
         elif verb in _EFFECT:
             self.treated.add((verb, thing))
@@ -186,12 +189,12 @@ class HouseFacts:
             self._first_contents[place] = [thing for thing in sight.contents if thing not in self._moved]
         for thing in self.contents.get(place, ()):
             if thing not in sight.contents and self._facts.get(("at", (thing,))) == place:
-                self._forget("at", thing)
+                self._learn("at", thing, value="gone")
         self.contents[place] = list(sight.contents)
         for thing in sight.contents:
             self._learn("at", thing, value=place)
         if sight.contents:
-            self._forget("empty", place)
+            self._outdate("empty", place, value="no more")
         else:
             self._learn("empty", place)
 
@@ -200,7 +203,7 @@ class HouseFacts:
     def _affordances(self) -> list[dict[str, object]]:
         entries: list[dict[str, object]] = []
         for (name, subject), value in self._facts.items():
-            if name not in ("works", "refused") or subject[0] in ("go to", "examine"):
+            if name not in ("works", "refused") or subject[0] in ("go to", "examine") or value == _NOT_ALWAYS:
                 continue
             verb, thing, place = subject
             joint = " with " if verb in _EFFECT else " at "

@@ -69,7 +69,7 @@ def make_game(ident: str, task: str, problem: str, source: str) -> Game:
         raise UserError(f"env.data: {source}: the task of {ident} has characters outside letters, digits and ,.'()- .")
     if "(:init" not in problem or "(:goal" not in problem:
         raise UserError(f"env.data: {source}: the problem of {ident} is cut off.")
-    return Game(ident, kind, task, int(plan.group(1)), digest(problem), zlib.compress(problem.encode(), 6))
+    return Game(ident, kind, task, int(plan.group(1)), digest(problem), zlib.compress(problem.encode(), 1))
 
 
 def available(data: Path) -> list[str]:

@@ -15,6 +15,9 @@ KINDS = (
 )
 """Task types, in the numbering of ALFWorld (1-6)."""
 
+SHORT = {"pick": KINDS[0], "light": KINDS[1], "clean": KINDS[2], "heat": KINDS[3], "cool": KINDS[4], "two": KINDS[5]}
+"""Short names of the task types, as in tables."""
+
 _WORD = r"([a-z]+)"
 _FORMS = (
     ("pick_two_obj_and_place", rf"(?:put|find) two {_WORD} (?:and put them )?in {_WORD}"),

@@ -1,11 +1,11 @@
 """Scripted agents for ALFWorld. They read the same texts as a model does; no engine state, no list of admissible actions.
 
-* `mapuser` acts on the map of the house and on K_g where it has them, and searches in a fixed order where it has not. While the
-  phase is not "acting" it explores.
+* `mapuser` acts on the map of the house and on K_g where it has them, and searches in a fixed order where it has not.
 * `curious` explores: first whatever the goal may need, then every other place, then what can be done with things.
 * `myopic` goes where such things usually are, forgets what failed, and follows guidance that is literally an action.
 
-Deterministic for a seed. All need the tracker of `HouseFacts` in the view, which the episode loop provides.
+All of them only look around while the phase is "mapping" or the goal is hidden, and pursue the goal otherwise. Deterministic
+for a seed. They need the tracker of `HouseFacts` in the view, which the episode loop provides.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class HousePolicy:
         self.known = _Known(view.map)
         self.rules = _Rules(view.knowledge)
         goal = parse_goal(view.goal)
-        if goal is not None and view.phase == "acting":
+        if goal is not None and view.phase != "mapping":
             return self.pursue(goal)
         return self.explore(goal)
 
@@ -60,6 +60,10 @@ class HousePolicy:
     def order(self, places: list[str], goal: Goal | None) -> list[str]:
         """In which order to look into places that were not seen yet: as listed."""
         return places
+
+    def search_order(self, places: list[str], goal: Goal) -> list[str]:
+        """The same while pursuing a goal."""
+        return self.order(places, goal)
 
     # -------------------------------------------------------------------------------------------------- pursuing
 
@@ -146,12 +150,13 @@ class HousePolicy:
         return _IDLE
 
     def _search(self, goal: Goal) -> str:
+        """Look into the next place that may hold what is missing; places that the map has seen come last."""
         looking = self._finish_looking()
         if looking:
             return looking
         unseen = [place for place in self.house.places if not self._seen(place)]
         fresh = [place for place in unseen if not self.known.was_seen(place)]
-        places = self.order(fresh, goal) or self.order(unseen, goal)
+        places = self.search_order(fresh, goal) or self.search_order(unseen, goal)
         return self._go(places[0]) if places else _IDLE
 
     # ---------------------------------------------------------------------------------------------------- walking
@@ -196,12 +201,8 @@ class HousePolicy:
         return _IDLE
 
 
-class MapUser(HousePolicy):
-    """Acts on a map and on K_g; see the module."""
-
-
 class Curious(HousePolicy):
-    """Explores every place, likely ones first when it knows the goal; acts as soon as it knows where things are."""
+    """Looks into every place, likely ones first when it knows the goal; acts as soon as it knows where things are."""
 
     def order(self, places: list[str], goal: Goal | None) -> list[str]:
         """Where the goal's thing usually lies first, then places of the goal, then as listed."""
@@ -214,6 +215,14 @@ class Curious(HousePolicy):
             return -likely.get(kind(place), 0.0), kind(place) not in wanted, places.index(place)
 
         return sorted(places, key=rank)
+
+
+class MapUser(Curious):
+    """Acts on a map and on K_g. It maps like `Curious`, but what the map leaves open it searches as listed."""
+
+    def search_order(self, places: list[str], goal: Goal) -> list[str]:
+        """As listed."""
+        return places
 
 
 class Myopic(HousePolicy):
@@ -320,11 +329,25 @@ class _Rules:
         self.put_forms = forms
         self.treats_closed = any(
             re.search(r"\b(heat|cool|clean|microwave|fridge)", line)
-            and re.search(
-                r"(without opening|no need to open|not (?:need|have) to (?:be )?open|even (?:if|when) .*closed)", line
-            )
+            and re.search(r"without opening|no need to open|not (?:need|have) to (?:be )?open|even (?:if|when) .*closed", line)
             for line in lines
-        )
+        ) or any(_needs_no_opening(rule) for rule in _mappings(knowledge.get("k_g")))
+
+
+def _needs_no_opening(rule: Mapping[str, Any]) -> bool:
+    """A rule of the form {"action": "heat", "requires": [...]} that asks for no open place."""
+    action, needs = str(rule.get("action", "")).lower(), " ".join(_strings(rule.get("requires"))).lower()
+    return action.startswith(("heat", "cool", "clean")) and "requires" in rule and "open" not in needs
+
+
+def _mappings(value: Any) -> Iterable[Mapping[str, Any]]:
+    if isinstance(value, Mapping):
+        yield value
+        for inner in value.values():
+            yield from _mappings(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _mappings(inner)
 
 
 def _strings(value: Any) -> Iterable[str]:

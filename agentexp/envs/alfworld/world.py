@@ -10,7 +10,7 @@ from agentexp.core import Step, Task
 from agentexp.envs.alfworld import games, generator, wheel
 from agentexp.envs.alfworld.card import PUT, card
 from agentexp.envs.alfworld.facts import HouseFacts
-from agentexp.envs.alfworld.goals import KINDS, parse_goal
+from agentexp.envs.alfworld.goals import KINDS, SHORT, parse_goal
 from agentexp.envs.alfworld.oracle import plan
 from agentexp.envs.alfworld.policies import POLICIES, HousePolicy
 from agentexp.envs.alfworld.problem import Problem
@@ -38,7 +38,7 @@ class AlfWorld:
         dev: number of generated games of split dev.
         test: number of generated games of split test.
         generator_seed: another seed gives other generated games. Splits never share a floor plan.
-        task_types: keep these task types only; None keeps all six.
+        task_types: keep these task types only (full names, or pick, light, clean, heat, cool, two); None keeps all six.
         allow_partial: accept an official split with missing games.
     """
 
@@ -57,9 +57,10 @@ class AlfWorld:
     ) -> None:
         if logic not in PUT:
             raise UserError(f"env.logic={logic} is unknown. Choose one of: {', '.join(PUT)}.")
-        unknown = sorted(set(task_types or ()) - set(KINDS))
-        if unknown or task_types == []:
-            raise UserError(f"env.task_types holds {unknown or 'nothing'}. Choose from: {', '.join(KINDS)}.")
+        kinds = {SHORT.get(kind, kind) for kind in (KINDS if task_types is None else task_types)}
+        if not kinds or kinds - set(KINDS):
+            wrong = ", ".join(sorted(kinds - set(KINDS))) or "nothing"
+            raise UserError(f"env.task_types holds {wrong}. Choose from: {', '.join([*SHORT, *KINDS])}.")
         if min(train, dev, test) < 0:
             raise UserError("env.train, env.dev and env.test are numbers of games and cannot be negative.")
         self.card = card(logic)
@@ -67,7 +68,7 @@ class AlfWorld:
         self._logic: wheel.Logic = logic
         self._sizes = {"train": train, "dev": dev, "test": test}
         self._generator_seed = generator_seed
-        self._kinds = frozenset(task_types or KINDS)
+        self._kinds = frozenset(kinds)
         self._allow_partial = allow_partial
         self._games: dict[str, dict[str, games.Game]] = {}
         self._engine: Engine | None = None
