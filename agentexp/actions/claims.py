@@ -17,12 +17,12 @@ _REPORTS = re.compile(
     r"[ ]*$",
     re.IGNORECASE,
 )
-_FENCE = re.compile(r"[ \t>]*(?:```|~~~)[ \t]*[\w+-]*[ \t]*\n")
-_FENCE_END = re.compile(r"^[ \t>]*(?:```|~~~)", re.MULTILINE)
+_FENCE = re.compile(r"[ \t>]{0,20}+(?:```|~~~)[ \t]*+[\w+-]*+[ \t]*\n")
+_FENCE_END = re.compile(r"^[ \t>]{0,20}+(?:```|~~~)", re.MULTILINE)
 _LINE = re.compile(r"[^\n]+")
 _CLOSE = re.compile(r"<[/\\]\s*[A-Za-z]")
-_STRING = re.compile(r"(?P<quote>\\*[\"'])(?P<value>(?:\\.|(?!(?P=quote)|\\).){0,4000})(?P=quote)", re.DOTALL)
-_ESCAPED = re.compile(r"(?P<quote>\\+[\"'])(?P<value>(?:(?!(?P=quote)).){0,4000})(?P=quote)", re.DOTALL)
+_STRING = re.compile(r"(?P<quote>\\{0,4}[\"'])(?P<value>(?:\\.|(?!(?P=quote)|\\).){0,4000})(?P=quote)", re.DOTALL)
+_ESCAPED = re.compile(r"(?P<quote>\\{1,4}[\"'])(?P<value>(?:(?!(?P=quote)).){0,4000})(?P=quote)", re.DOTALL)
 _BOX = re.compile(r"\\f?boxed\s*\{")
 _PROMPT = re.compile(r"^[ \t]*(?:>+|\$)[ \t]*(?=\w)(?P<value>[^\n]+)$", re.MULTILINE)
 
@@ -147,7 +147,7 @@ def _string(found: re.Match[str], name: str) -> Claim:
 
 def _boxes(text: str) -> list[Claim]:
     claims = []
-    for box in _BOX.finditer(text):
+    for box in list(_BOX.finditer(text))[:20]:
         depth, end = 1, box.end()
         while end < min(len(text), box.end() + 2000) and depth:
             depth += {"{": 1, "}": -1}.get(text[end], 0)

@@ -13,17 +13,17 @@ Outcome = Literal["ok", "none", "ambiguous"]
 
 # Where a second command or an explanation may begin. A comma or an ampersand inside a number or a name does not separate.
 _JOINT = re.compile(
-    r"\s*(?P<joint>,?\s+and\s+then\s|,?\s+then\s|,?\s+and\s|,(?!\d)\s*(?:and\s|then\s)*|;\s*|\n+|\s&\s|\s&&\s|\s->\s|\s[→⇒]\s)"
+    r"(?P<joint>,?\s+and\s+then\s|,?\s+then\s|,?\s+and\s|,(?!\d)\s*(?:and\s|then\s)*|;\s*|\s*\n\s*|\s&\s|\s&&\s|\s->\s|\s[→⇒]\s)"
     r"|(?P<remark>[.!?:](?=\s)|\s*\(|\s[-–—]{1,2}\s|\s#\s|\s//\s)",
     re.IGNORECASE,
 )
 # Joints that no command of any world contains, where no list can tell.
-_SENTENCES = re.compile(r",?\s+(?:and\s+)?then\s|;\s|\n|[.!?](?=\s+[^\W\d_])", re.IGNORECASE)
-_ALTERNATIVE = re.compile(r"\W*(?:(?:and|then)\s+)?(?:or|unless|if|maybe|perhaps|instead|not|else)\b", re.IGNORECASE)
+_SENTENCES = re.compile(r",?\s{1,8}(?:and\s{1,8})?then\s|;\s|\n|[.!?](?=\s+[^\W\d_])", re.IGNORECASE)
+_ALTERNATIVE = re.compile(r"\W{0,10}+(?:(?:and|then)\s+)?(?:or|unless|if|maybe|perhaps|instead|not|else)\b", re.IGNORECASE)
 _PROSE = re.compile(
-    r"(?:i(?:'m|'ll|'d|'ve)?|we|you|it|he|she|they|this|that|there|the|my|let(?:'s| me| us)|ok(?:ay)?|sure|sorry|as an|based on|"
-    r"since|because|given|first|next|now|to|in order|however|so|yes|no|thank|unfortunately|hmm+|well|alright|here)\b[\s,'’].*",
-    re.IGNORECASE | re.DOTALL,
+    r"(?:i(?:'m|'ll|'d|'ve)?|we|you|it|he|she|they|this|that|there|the|my|let(?:'s| me| us)|ok(?:ay)?|sure|sorry|as an|"
+    r"based on|since|because|given|first|next|now|to|in order|however|so|yes|no|thank|unfortunately|hmm|well|here)\b[\s,'’]",
+    re.IGNORECASE,
 )
 
 
@@ -62,12 +62,16 @@ class Grounder:
             folded = fold(command)
             self._folded.setdefault(folded, []).append(command)
             self._plain.setdefault(without_articles(folded), []).append(command)
+        # A command and its decorated or aliased spellings are not longer than this; longer text need not be looked at.
+        self._longest = 2 * max(map(len, (*self._admissible, stop_word)), default=0) + 100
         self._aliases = aliases
         self._stop_word, self._stop_folded = stop_word, fold(stop_word)
         self._fill_number, self._max_chars = fill_number, max_chars
 
     def whole(self, text: str) -> Grounded:
         """The claim as one command."""
+        if len(text) > self._longest:
+            return NONE
         clean = undecorate(text)
         if not clean:
             return NONE
@@ -98,9 +102,8 @@ class Grounder:
 
     def _without_number(self, forms: Sequence[str]) -> Grounded:
         """Commands that the claim names except for a number that it leaves out."""
-        fits = [
-            c for c in self._admissible if any(_lacks_numbers(without_articles(f), without_articles(fold(c))) for f in forms)
-        ]
+        short = [without_articles(form).split() for form in forms]
+        fits = [c for plain, cs in self._plain.items() if any(_lacks_numbers(s, plain.split()) for s in short) for c in cs]
         if len(fits) > 1:
             return Grounded("ambiguous")
         return Grounded("ok", fits[0]) if fits and self._fill_number else NONE
@@ -117,7 +120,7 @@ class Grounder:
             return found if found.outcome == "ok" else self._as_written(text, cautious)
         if found.outcome != "none":
             return found
-        clean = undecorate(text)
+        clean = undecorate(text[: 2 * self._longest])
         for joint in reversed(list(_JOINT.finditer(clean))):
             rest = clean[joint.end() :]
             if cautious and (joint["remark"] or joint["joint"].strip() == ","):
@@ -131,6 +134,8 @@ class Grounder:
 
     def _as_written(self, text: str, cautious: bool) -> Grounded:
         """Without a complete list a claim is sent as it was written, up to the first end of a sentence."""
+        if len(text) > 20 * self._max_chars:
+            return NONE
         clean = undecorate(text)
         joint = _SENTENCES.search(clean)
         if joint and cautious:
@@ -138,21 +143,20 @@ class Grounder:
         first = undecorate(clean[: joint.start()]) if joint else clean
         if not any(c.isalnum() for c in first) or len(first) > self._max_chars or first[0] in "{<" or text.lstrip()[:1] == "{":
             return NONE
-        if cautious and _PROSE.fullmatch(first):
+        if cautious and _PROSE.match(first):
             return NONE
         found = self.whole(first)
         return Grounded("ok", found.action if found.outcome == "ok" else first, several=joint is not None)
 
 
-def _lacks_numbers(short: str, full: str) -> bool:
+def _lacks_numbers(short: Sequence[str], full: Sequence[str]) -> bool:
     """Whether `short` is `full` with at least one number left out and nothing else changed."""
-    words, rest = full.split(), short.split()
-    if len(rest) >= len(words):
+    if len(short) >= len(full):
         return False
     at = 0
-    for word in words:
-        if at < len(rest) and rest[at] == word:
+    for word in full:
+        if at < len(short) and short[at] == word:
             at += 1
         elif not word.isdigit():
             return False
-    return at == len(rest)
+    return at == len(short)

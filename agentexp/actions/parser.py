@@ -18,6 +18,9 @@ _REFUSAL = re.compile(
     r"(?:unable to|cannot) (?:help|assist|comply))",
     re.IGNORECASE,
 )
+_TAGS = re.compile(r"[<◁]/?[^<>◁▷\n]{1,40}[>▷]")
+_THOUGHT_LABEL = re.compile(r"\A[\s*#>_-]{0,40}+(?:thoughts?|thinking|reasoning|思考)\s*\d*\s*[:：]\**", re.IGNORECASE)
+_ACTION_LABEL = re.compile(r"[\s*#>_\"'`{-]*(?:action|answer|command|动作|行动)\s*\d*[\s*\"]*[:：]?[*_\"`\s]*\Z", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,14 +171,15 @@ def _choose_implicit(text: str, patterns: Patterns, grounder: Grounder) -> _Choi
     claims = implicit_claims(text, patterns)
     if not claims:
         return None
-    found = [grounder.resolve(claim.text, cautious=claim.kind != "fence") for claim in claims]
+    first = grounder.resolve(claims[0].text, cautious=claims[0].kind != "fence")
     if claims[0].kind in ("prompt", "fence") or len(claims) == 1:
         if claims[0].kind == "bare" and not grounder.complete and text.strip() != claims[0].text.strip():
             return None  # the rest is a thought, and nothing says that this line is not
-        return _Choice(claims[0], found[0], len(claims) > 1 and claims[0].kind == "fence")
-    exact = [i for i, claim in enumerate(claims) if grounder.whole(claim.text).outcome == "ok"]
-    if exact and (exact[0] == 0 or exact == [len(claims) - 1]):
-        return _Choice(claims[exact[0]], found[exact[0]], len(exact) > 1)
+        return _Choice(claims[0], first, len(claims) > 1 and claims[0].kind == "fence")
+    exact = {i: hit for i, claim in enumerate(claims) if (hit := grounder.whole(claim.text)).outcome == "ok"}
+    lead = min(exact, default=-1)
+    if lead == 0 or list(exact) == [len(claims) - 1]:
+        return _Choice(claims[lead], exact[lead], len(exact) > 1)
     return _Choice(claims[0], NONE, False)
 
 
@@ -183,7 +187,7 @@ def _thought(before: str, reasoning: str) -> str:
     """What the model thought: the server's reasoning, else the text before the action without tags and labels."""
     if reasoning.strip():
         return reasoning.strip()
-    plain = re.sub(r"[<◁][/]?[^<>◁▷\n]{1,40}[>▷]", " ", before)
-    plain = re.sub(r"(?is)^[\s*#>_-]*(?:thoughts?|thinking|reasoning)\s*\d*\s*[:：][*_]*", "", plain)
-    plain = re.sub(r"(?is)[\s*#>_\"'`{-]*(?:action|answer|command)\s*\d*\s*[*_\"]*[:：]?[*_\"`\s]*$", "", plain)
-    return plain.strip()
+    plain = _TAGS.sub(" ", before)
+    plain = _THOUGHT_LABEL.sub("", plain, count=1)
+    head, tail = plain[:-80], plain[-80:]
+    return (head + _ACTION_LABEL.sub("", tail)).strip()

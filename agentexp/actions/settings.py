@@ -177,14 +177,14 @@ class Patterns:
 
 
 # What may stand before a label on its line: anything that is no letter, and a list number. "<", "{" and "[" open other forms.
-_LEAD = r"^(?:[^\w\n<{\[]|_)*(?:\d{1,2}[.)])?(?:[^\w\n<{\[]|_)*"
+_LEAD = r"^(?:[^\w\n<{\[]|_){0,60}+(?:\d{1,2}[.)](?:[^\w\n<{\[]|_){0,20}+)?"
 _PHRASE = (
     r"(?:(?:so|therefore|thus|hence|now)\b[ ,]*)?"
     r"(?:(?:here is|here's|my|the|your|next|best|final|chosen|selected|recommended|single|this)[ ]+){0,4}"
 )
 _INDEX = r"(?:[ ]*[#(\[]?\d{1,3}[)\]]?)?"
 _VERB = r"(?:[ ]+(?:is|will be|to take|to take is|taken|now))?"
-_CLOSERS = r"[ *_`~\"'\])】）]*"
+_CLOSERS = r"[ *_`~\"'\])】）]{0,20}+"
 _SEPARATOR = r"(?::|=(?!=)|\||->|=>|[→➜⇒]|[-–—](?=[ ]))"
 
 
@@ -207,17 +207,18 @@ def _compile(
     # An empty list of tags must match nothing, not everything.
     opens = "|".join(_tag(pair[0]) for pair in think_tags) or "(?!)"
     closes = "|".join(_tag(pair[1]) for pair in think_tags) or "(?!)"
-    speaker = rf"[ \t>*#_-]*(?:{role})[ ]*\d*[ *_]*:"
+    speaker = rf"[ \t>*#_-]{{0,20}}+(?:{role})[ ]*\d*[ *_]*:"
     channel = r"<\|channel\|>final<\|message\|>"
     return Patterns(
         think=_re(rf"(?P<close>{closes})|(?P<open>{opens})"),
         hard=_re(rf"(?P<token>{tokens or '(?!)'})|^(?P<speaker>{speaker})", re.M),
         token=_re(tokens or "(?!)"),
         header=_re(
-            rf"\s*(?:(?:{tokens or '(?!)'})[ ]*(?:(?:assistant|model|final)\b)?(?:{channel})?|{channel}|[*#_ ]*assistant[*_ ]*:[*_]*)"
+            rf"\s*+(?:(?:{tokens or '(?!)'})[ ]*(?:(?:assistant|model|final)\b)?(?:{channel})?|{channel}|"
+            r"[*#_ ]{0,10}+assistant[*_ ]{0,10}+:[*_]{0,10})"
         ),
         soft=_re(
-            rf"^[ \t>*#_+\-\d.)\[【]*(?:{observed})[ ]*[#(]?\d*[)\]】 *_]*(?::|\n|$)"
+            rf"^[ \t>*#_+\-\d.)\[【]{{0,20}}+(?:{observed})[ ]*[#(]?\d*[)\]】 *_]*(?::|\n|$)"
             rf"|(?<![\w\"'\\])(?P<capital>{observed})[ ]*\d*[ *_]*:"
             rf"|<\s*(?:{observed}|tool_response|tool_result|function_results?|result)\s*>",
             re.M,
@@ -225,11 +226,11 @@ def _compile(
         answer_open=_re(rf"<\s*(?:{tag})(?:[ ][^<>\n]{{0,80}})?\s*>|[\[【]\s*(?:{tag})[ ]*\d*\s*[\]】]"),
         answer_close=_re(rf"<\s*[/\\]\s*(?:{tag})\s*>|[\[【]\s*/\s*(?:{tag})\s*[\]】]"),
         label=_re(rf"{_LEAD}(?:{_PHRASE})(?P<name>{action}){_INDEX}{_VERB}{_CLOSERS}{_SEPARATOR}{_CLOSERS}", re.M),
-        heading=_re(rf"{_LEAD}(?:{_PHRASE})(?P<name>{action})(?:[ ]+[#(]?\d{{1,3}}\)?)?(?:[^\w\n]|_)*$", re.M),
+        heading=_re(rf"{_LEAD}(?:{_PHRASE})(?P<name>{action})(?:[ ]+[#(]?\d{{1,3}}\)?)?(?:[^\w\n]|_){{0,60}}+$", re.M),
         inline=_re(rf"(?<!\w)(?:{_PHRASE})(?P<name>{action}){_INDEX}{_VERB}[ *_`]*:{_CLOSERS}"),
         stop=_re(rf"(?<=\s)[*_]*(?P<name>{everything})[ ]*\d*[ *_]*:"),
         thought=_re(rf"{_LEAD}(?:{thought}){_INDEX}{_CLOSERS}:", re.M),
-        key=_re(rf"(?P<open>\\*[\"'])(?P<name>{key})(?P=open)\s*:\s*|(?<=[\s(,])(?P<attribute>{key})\s*=\s*(?=[\"'])"),
+        key=_re(rf"(?P<open>\\{{0,4}}[\"'])(?P<name>{key})(?P=open)\s*:\s*|(?<=[\s(,])(?P<attribute>{key})\s*=\s*(?=[\"'])"),
         parameter=_re(
             rf"<(?P<open>\w+)(?:\s[^<>]{{0,80}}?name\s*=\s*[\"']?|=)(?:{key})[\"']?\s*>(?P<value>[^<]{{0,2000}})</(?P=open)\s*>"
         ),

@@ -76,6 +76,7 @@ def _without_markup(text: str) -> str:
 
 _QUOTES = "\"'`´“”„‟‘’‚‛«»‹›「」『』《》〈〉"
 _ENDS = "*_~| \t\n"
+_LONG = 2000
 _TAIL = ".。．!?,;:、"
 _LATEX = re.compile(r"\\(?:text\w*|math\w*|emph)\s*\{([^{}]*)\}")
 _HEAD = re.compile(
@@ -88,8 +89,10 @@ _PAIRS = {"[": "]", "<": ">", "{": "}", "【": "】", "$": "$"}
 def undecorate(text: str) -> str:
     """A command without what stands around it: quotes, Markdown, LaTeX, bullets, call syntax, emoji, final full stop.
 
-    Idempotent. Words, numbers and their order stay.
+    Idempotent. Words, numbers and their order stay. Text that is too long for any command is left alone.
     """
+    if len(text) > _LONG:
+        return text.strip()
     before = None
     while text != before:
         before = text

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from agentexp.actions.settings import Patterns
 
-_MAX_MARKS = 60  # beyond this many marks a reply is noise; each costs one look for an action before it
+_MAX_MARKS = 20  # beyond this many marks a reply is noise; each costs one look for an action before it
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,9 @@ def _thinking(norm: str, patterns: Patterns) -> tuple[list[tuple[int, int]], lis
 
 def _blank(text: str, spans: list[tuple[int, int]]) -> str:
     for start, stop in spans:
-        text = text[:start] + "\n" * (stop - start) + text[stop:]
+        if stop <= start:
+            continue
+        text = text[:start] + ("\n" + " " * (stop - start - 2) + "\n")[-(stop - start) :] + text[stop:]
     return text
 
 
