@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from agentexp.core import CognitiveMap, View
+from agentexp.core import View
 from agentexp.envs.alfworld import priors
-from agentexp.envs.alfworld.card import PUT
 from agentexp.envs.alfworld.facts import HouseFacts
 from agentexp.envs.alfworld.goals import Goal, parse_goal
 from agentexp.envs.alfworld.texts import command, kind
+from agentexp.envs.alfworld.told import Known, Rules
 from agentexp.envs.alfworld.wheel import Logic
 from agentexp.errors import UserError
 
@@ -34,16 +34,17 @@ class HousePolicy:
         self.rng = random.Random(seed)
         self.logic = logic
         self.house = HouseFacts()
-        self.known = _Known(None)
-        self.rules = _Rules({})
+        self.known = Known(None)
+        self.rules = Rules({})
+        self._again: list[str] = []
 
     def act(self, view: View) -> str:
         """The next action."""
         if not isinstance(view.tracker, HouseFacts):
             raise UserError("The scripted agents of alfworld need env=alfworld and its fact tracker.")
         self.house = view.tracker
-        self.known = _Known(view.map)
-        self.rules = _Rules(view.knowledge)
+        self.known = Known(view.map)
+        self.rules = Rules(view.knowledge)
         goal = parse_goal(view.goal)
         if goal is not None and view.phase != "mapping":
             return self.pursue(goal)
@@ -103,9 +104,8 @@ class HousePolicy:
 
     def _deliver(self, goal: Goal, held: str) -> str:
         places = self._of_kind(goal.place)
-        started = [
-            place for place in places if any(thing in self._delivered(goal) for thing in self.house.contents.get(place, ()))
-        ]
+        done = self._delivered(goal)
+        started = [place for place in places if done & set(self.house.contents.get(place, ()))]
         for place in [*started, *places]:
             walk = self._reach(place, inside=True)
             if walk:
@@ -157,7 +157,15 @@ class HousePolicy:
         unseen = [place for place in self.house.places if not self._seen(place)]
         fresh = [place for place in unseen if not self.known.was_seen(place)]
         places = self.search_order(fresh, goal) or self.search_order(unseen, goal)
-        return self._go(places[0]) if places else _IDLE
+        return self._go(places[0]) if places else self._look_again()
+
+    def _look_again(self) -> str:
+        """Everything was seen and something is still missing: it may have been moved. Go round once more, and again."""
+        if set(self._again) >= set(self.house.places):
+            self._again = []
+        place = next((p for p in self.house.places if p not in self._again and p != self.house.here), "")
+        self._again += [self.house.here, place]
+        return self._go(place) if place else _IDLE
 
     # ---------------------------------------------------------------------------------------------------- walking
 
@@ -191,9 +199,8 @@ class HousePolicy:
             back = self._put(self.house.holding, self.house.here)
             if back:
                 return back
-        tried = {
-            fact.subject[1] for fact in self.house.facts() if fact.kind in ("works", "refused") and fact.subject[0] == "take"
-        }
+        facts = self.house.facts()
+        tried = {fact.subject[1] for fact in facts if fact.kind in ("works", "refused") and fact.subject[0] == "take"}
         for place in self.house.places:
             for thing in self.house.contents.get(place, ()):
                 if kind(thing) not in tried and not self.house.holding:
@@ -280,86 +287,3 @@ class Myopic(HousePolicy):
 
 POLICIES: Mapping[str, type[HousePolicy]] = {"mapuser": MapUser, "curious": Curious, "myopic": Myopic}
 """Scripted agents by name."""
-
-
-class _Known:
-    """What a map says, whoever wrote it: entries with missing or odd fields are skipped."""
-
-    def __init__(self, m: CognitiveMap | None) -> None:
-        self.at: list[tuple[str, str]] = []
-        self._seen: set[str] = set()
-        if m is None:
-            return
-        for entry in m.spatial:
-            thing, place = _word(entry.get("thing")), _word(entry.get("place"))
-            if thing and place and str(entry.get("relation", "")).lower() in ("in", "on", "at", "contains"):
-                if str(entry.get("relation")).lower() == "contains":
-                    thing, place = place, thing
-                self.at.append((thing, place))
-                self._seen.add(place)
-        self._seen |= {_word(entry.get("place")) for entry in m.absent if _word(entry.get("what")) in ("anything", "")}
-        self._seen -= {_word(name) for name in m.unknown}
-
-    def where(self, thing_kind: str, house: HouseFacts) -> list[tuple[str, str]]:
-        """(thing, place) of a type, as far as the agent has not seen otherwise since."""
-        return [
-            (thing, place)
-            for thing, place in self.at
-            if kind(thing) == thing_kind
-            and place in house.places
-            and not house.looked_into(place)
-            and thing != house.holding
-            and not any(thing in things for things in house.contents.values())
-        ]
-
-    def was_seen(self, place: str) -> bool:
-        """The map's author has looked into this place."""
-        return place in self._seen
-
-
-class _Rules:
-    """What K_g says about the grammar, whoever wrote it: two questions, answered by its words."""
-
-    def __init__(self, knowledge: Mapping[str, Any]) -> None:
-        lines = [line.lower() for line in _strings(knowledge.get("k_g"))]
-        moves = any(re.search(r"\bmove\b.*\bto\b", line) for line in lines)
-        puts = any(re.search(r"\bput\b.*\bin/on\b", line) for line in lines)
-        # Without rules an agent tries the wording that is all over the literature first.
-        forms = (PUT["new"], PUT["old"]) if moves and not puts else (PUT["old"], PUT["new"])
-        self.put_forms = forms
-        self.treats_closed = any(
-            re.search(r"\b(heat|cool|clean|microwave|fridge)", line)
-            and re.search(r"without opening|no need to open|not (?:need|have) to (?:be )?open|even (?:if|when) .*closed", line)
-            for line in lines
-        ) or any(_needs_no_opening(rule) for rule in _mappings(knowledge.get("k_g")))
-
-
-def _needs_no_opening(rule: Mapping[str, Any]) -> bool:
-    """A rule of the form {"action": "heat", "requires": [...]} that asks for no open place."""
-    action, needs = str(rule.get("action", "")).lower(), " ".join(_strings(rule.get("requires"))).lower()
-    return action.startswith(("heat", "cool", "clean")) and "requires" in rule and "open" not in needs
-
-
-def _mappings(value: Any) -> Iterable[Mapping[str, Any]]:
-    if isinstance(value, Mapping):
-        yield value
-        for inner in value.values():
-            yield from _mappings(inner)
-    elif isinstance(value, list | tuple):
-        for inner in value:
-            yield from _mappings(inner)
-
-
-def _strings(value: Any) -> Iterable[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for inner in value.values():
-            yield from _strings(inner)
-    elif isinstance(value, list | tuple):
-        for inner in value:
-            yield from _strings(inner)
-
-
-def _word(value: object) -> str:
-    return str(value or "").strip().lower()
