@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from agentexp.config import (
     Overrides,
@@ -27,6 +27,16 @@ if TYPE_CHECKING:
     from agentexp.runner import Run
 
 Config = dict[str, Any]
+
+
+@runtime_checkable
+class ChecksEnv(Protocol):
+    """A model that works with some worlds only (scripted policies)."""
+
+    def check(self, env: Env) -> None:
+        """Raises `UserError` when it cannot act in this world."""
+        ...
+
 
 # Components that a command does not use: they must not change its folder, so that runs find each other's results.
 UNUSED = {"explore": ("explore", "stopping"), "map": (), "eval": (), "act": ("stopping", "explore"), "check": ()}
@@ -75,6 +85,7 @@ def resolved(node: Any) -> tuple[Config, Overrides]:
 
 def make_run(config: Config, overrides: Overrides) -> Run:
     """Check everything and construct the run; starts nothing."""
+    from agentexp.paradigms.context import Plans
     from agentexp.plan import run_folder
     from agentexp.runner import Run
 
@@ -84,12 +95,17 @@ def make_run(config: Config, overrides: Overrides) -> Run:
     env = build_checked(env_spec)
     if not isinstance(env, Env):
         raise UserError(f"env._target_={env_spec['_target_']} is not an environment; see the protocol Env in agentexp/core.py.")
-    if env_settings.split not in env.splits() and settings.command != "explore":
-        raise UserError(f"env.split={env_settings.split} is not a split of {env.name}. Choices: {', '.join(env.splits())}.")
     models = {"actor": _model(config["model"], "model", overrides)}
     for role, node in (config.get("roles") or {}).items():
         models[role] = _model(node, f"roles.{role}", overrides)
+    if settings.command == "explore" and "act" in config["paradigm"]:  # Explore-then-Act; MAP's stage 1 never acts
+        config = {**config, "paradigm": {**config["paradigm"], "act": False}}
+    for model in models.values():
+        if isinstance(model, ChecksEnv):
+            model.check(env)
     paradigm = build(config["paradigm"], "paradigm", overrides)
+    if env_settings.split not in env.splits() and not isinstance(paradigm, Plans):  # else it takes its tasks elsewhere
+        raise UserError(f"env.split={env_settings.split} is not a split of {env.name}. Choices: {', '.join(env.splits())}.")
     parsing = build(config["parsing"], "parsing", overrides)
     logger = build(config["logger"], "logger", overrides)
     concurrency = settings.concurrency or default_concurrency(models["actor"], env_settings.in_process)
@@ -102,7 +118,7 @@ def make_run(config: Config, overrides: Overrides) -> Run:
         env_spec=env_spec,
         models=models,
         paradigm=paradigm,
-        budget=make_budget(settings),
+        budget=make_budget(settings, getattr(paradigm, "explore_steps", None)),
         folder=run_folder(root, settings.command, env.name, paradigm.name, models["actor"].label, known),
         output_root=root,
         split=env_settings.split,
@@ -127,7 +143,7 @@ def make_run(config: Config, overrides: Overrides) -> Run:
 def explore_config(config: Mapping[str, Any]) -> Config:
     """The config of the explore run that makes K_g for `config`: the same as `agentexp explore` with the same choices."""
     known = {key: value for key, value in config.items() if key != "explore"}
-    env = {**config["env"], "split": "train", "limit": None}
+    env = {**config["env"], "split": config["explore"].get("split", "train"), "limit": None}
     quiet = {"_target_": "agentexp.tracking.NoLogger"}
     return {
         **known,
@@ -140,16 +156,21 @@ def explore_config(config: Mapping[str, Any]) -> Config:
     }
 
 
-def make_budget(settings: RootSettings) -> Budget:
-    """The budget, cut to `max_steps` in the ratio of its phases where that is set."""
-    mapping, acting = settings.budget.mapping, settings.budget.acting
+def make_budget(settings: RootSettings, exploring: int | None = None) -> Budget:
+    """The budget, cut to `max_steps` in the ratio of its phases where that is set.
+
+    Args:
+        settings: the top level of the config.
+        exploring: steps of a paradigm whose first phase is a goal-free exploration instead of mapping.
+    """
+    first, acting = settings.budget.mapping if exploring is None else exploring, settings.budget.acting
     if settings.max_steps is not None:
         if settings.max_steps < 1:
             raise UserError("max_steps must be at least 1, or null for the budget.")
-        if settings.max_steps < mapping + acting:
-            mapping = settings.max_steps * mapping // (mapping + acting)
-            acting = settings.max_steps - mapping
-    return Budget(mapping, acting)
+        if settings.max_steps < first + acting:
+            first = settings.max_steps * first // (first + acting)
+            acting = settings.max_steps - first
+    return Budget(first, acting) if exploring is None else Budget(0, acting, first)
 
 
 def default_concurrency(model: Model, in_process: bool) -> int:
@@ -181,11 +202,16 @@ def show_plan(run: Run) -> None:
     console.print(yaml.safe_dump(dict(run.config), sort_keys=False, allow_unicode=True), markup=False)
     console.print(
         f"{len(plan)} episodes of {run.env.name}/{run.split} with {run.paradigm.name} and {run.models['actor'].label}, "
-        f"at most {run.budget.total} steps each ({run.budget.mapping} mapping, {run.budget.acting} acting), "
+        f"at most {run.budget.total} steps each ({_phases(run.budget)}), "
         f"{run.concurrency} in flight.",
         markup=False,
     )
     console.print(f"Run folder: {run.folder}", markup=False)
+
+
+def _phases(budget: Budget) -> str:
+    first = f"{budget.mapping} mapping" if budget.exploring is None else f"{budget.exploring} exploring"
+    return f"{first}, {budget.acting} acting"
 
 
 def check_job(node: Any) -> int:
