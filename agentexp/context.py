@@ -20,6 +20,8 @@ class RunContext:
     """See `agentexp.paradigms.context.Context`. Every `ask` is one line of `setup.jsonl` in the run folder.
 
     Args:
+        config: the run's resolved config.
+        output_root: the folder above all run folders.
         open_lease: opens an engine.
         find_knowledge: finds or makes K_g.
         key: prefix of the conversations' names; unique per run.
@@ -31,12 +33,15 @@ class RunContext:
         models: Mapping[str, Model],
         run_folder: RunFolder,
         tasks: Sequence[Task],
+        config: Mapping[str, Any],
+        output_root: Path,
         open_lease: Callable[[], AbstractAsyncContextManager[World]],
         find_knowledge: Callable[[], Awaitable[dict[str, Any]]],
         key: str,
     ) -> None:
         self.env, self.models, self.tasks = env, models, tasks
         self.folder: Path = run_folder.path
+        self.config, self.output_root = config, output_root
         self.artefacts: Mapping[str, Any] = {}
         self.usage = Usage()
         self._run_folder, self._open_lease, self._find_knowledge, self._key = run_folder, open_lease, find_knowledge, key

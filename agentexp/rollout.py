@@ -57,15 +57,19 @@ class World(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Environment steps per phase. Baselines without a mapping phase act for `total` steps (MAP, section 4.1)."""
+    """Environment steps per phase. Baselines without a mapping phase act for `total` steps (MAP, section 4.1).
+
+    `exploring`: steps of a goal-free exploration, which stands in place of mapping; None: none, or the paradigm's own setting.
+    """
 
     mapping: int
     acting: int
+    exploring: int | None = None
 
     @property
     def total(self) -> int:
         """Steps of an episode over all phases."""
-        return self.mapping + self.acting
+        return self.mapping + self.acting + (self.exploring or 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +149,7 @@ class Rollout:
         self.goal = ""
         self.map: CognitiveMap | None = None
         self.knowledge: dict[str, Any] = {}
+        self.calls_before = 0  # of this episode's past, made by an earlier run: sampling seeds count on from them
         self._goal_visible = True
         self._memory: dict[str, Any] = {}
         self._invalid_in_a_row = 0
@@ -202,7 +207,7 @@ class Rollout:
         if max_tokens is not None:
             sampling = replace(sampling, max_tokens=max_tokens)
         if sampling.temperature > 0 and sampling.seed is None:
-            sampling = replace(sampling, seed=stable_seed(self.task.key, len(episode.calls)))
+            sampling = replace(sampling, seed=stable_seed(self.task.key, self.calls_before + len(episode.calls)))
         request = Request(chat.messages, sampling, purpose, form, self.view(), f"{self.task.key}|{chat.name}")
         completion = await model.chat(request)
         call = Call(

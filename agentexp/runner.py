@@ -159,6 +159,8 @@ class _Job:
                 self.run.models,
                 self.folder,
                 self.plan,
+                self.run.config,
+                self.run.output_root,
                 self._lease,
                 lambda: find_knowledge(self.run, execute),
                 f"{self.run.command}/{self.run.env.name}/{self.run.paradigm.name}/{self.run.seeds[0]}",

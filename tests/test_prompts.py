@@ -30,6 +30,9 @@ NAMES = {
     "map_extractor": "map/extractor",
     "map_act_block": "map/act_block",
     "map_qa": "map/qa",
+    "eta_explore": "explore_then_act/explore",
+    "eta_summarize": "explore_then_act/summarize",
+    "eta_act_block": "explore_then_act/act_block",
 }
 ENVS = ["", "alfworld", "textcraft", "scienceworld", "arc_agi3", "somewhere_else"]
 SLOTS: dict[str, Any] = {
@@ -64,6 +67,8 @@ SLOTS: dict[str, Any] = {
     "map": "<map>",
     "question": "<question>",
     "choices": ["yes", "no"],
+    "summary": "<summary>",
+    "max_words": 300,
 }
 
 

@@ -32,6 +32,8 @@ class Context(Protocol):
         models: by role, with at least "actor"; started.
         folder: the run folder; exists.
         tasks: the plan of this run, repeats included.
+        config: the resolved config of this run.
+        output_root: the folder above all run folders, for what runs share.
         artefacts: what `prepare` returned; empty while `prepare` runs.
         usage: tokens and money of all `ask` calls of this context so far.
     """
@@ -40,6 +42,8 @@ class Context(Protocol):
     models: Mapping[str, Model]
     folder: Path
     tasks: Sequence[Task]
+    config: Mapping[str, Any]
+    output_root: Path
     artefacts: Mapping[str, Any]
     usage: Usage
 
