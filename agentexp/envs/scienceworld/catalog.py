@@ -7,8 +7,8 @@ The papers' id lists are not public: the splits are rules over the official rang
 * `train`: the official train variations of the same tasks, round-robin, the first 2,120 (AgentGym's size).
 * `eto211`: first 10 test variations of 24 tasks; gives the 211 of ETO. Which task is the 24th is not public: 5-1 here.
 * `agentboard90`: first 3 test variations of all 30 tasks; gives the 90 of AgentBoard (its own ids are not public).
-* `all_train`, `all_dev`, `all_test`: every official variation (3,592, 1,796, 1,819).
 
+Officially there are 3,592 train, 1,796 dev and 1,819 test variations; any of them can be run by its id.
 Round-robin order makes a short prefix (`env.limit`) cover all tasks.
 """
 
@@ -75,7 +75,8 @@ TASKS = (
 )
 BY_NAME = {task.name: task for task in TASKS}
 EXCLUDED = ("5-1", "5-2", "9-1", "9-2", "9-3", "10-1", "10-2")
-SPLITS = ("train", "dev", "test", "eto211", "agentboard90", "all_train", "all_dev", "all_test")
+ALTERNATIVES = ("eto211", "agentboard90")  # other selections of the official test variations
+SPLITS = ("train", "dev", "test", *ALTERNATIVES)
 
 SIMPLIFICATIONS = ("teleportAction", "openDoors", "openContainers", "selfWateringFlowerPots", "noElectricalAction")
 EASY = ("teleportAction", "openDoors", "selfWateringFlowerPots", "noElectricalAction")  # what "easy" stands for
@@ -94,9 +95,6 @@ def split(name: str) -> list[tuple[str, int]]:
         return _round_robin([task for task in TASKS if task in kept or task.number == "5-1"], "test", each=10)
     if name == "agentboard90":
         return _round_robin(list(TASKS), "test", each=3)
-    parts: dict[str, Part] = {"all_train": "train", "all_dev": "dev", "all_test": "test"}
-    if name in parts:
-        return _round_robin(list(TASKS), parts[name])
     raise UserError(f"env.split={name} does not exist in scienceworld; choose one of {', '.join(SPLITS)}.")
 
 

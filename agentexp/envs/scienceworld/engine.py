@@ -75,13 +75,12 @@ class Engine:
         self._closed = False
         self._last_words: deque[str] = deque(maxlen=5)
         command = [str(java), *JVM_OPTIONS, *options, "-classpath", os.pathsep.join((find_jar_path(), str(jar)))]
-        # Port 0: the system chooses. An own session: Ctrl-C in a terminal must not kill an engine that still finishes episodes.
+        # Port 0: the system chooses. The JVM stays in this process' group, which the pool kills as one when a worker hangs.
         self._process = subprocess.Popen(
             [*command, "py4j.GatewayServer", "--die-on-broken-pipe", "--enable-auth", "0"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            start_new_session=True,
         )
         try:
             port, token = self._greeting()

@@ -9,8 +9,8 @@ REFUSED = re.compile(
     r"^(no known action|unknown action|ambiguous request|i'm not sure|it'?s not clear|that can't|that is (already|not)|"
     r"that object |that thing doesn't|you can't|you must disconnect|something can't|the door doesn't appear|the paper does not)"
     r"|\b(is already (open|closed|activated|deactivated|on fire)|is not (a container|closeable|currently passable|edible|"
-    r"flammable|moveable|open|openable|something that can)|isn't open|is in is not movable|appears broken, and|does not appear to be|"
-    r"is empty, so|can't be poured|aren't able to move|does not contain any liquids)",
+    r"flammable|moveable|open|openable|something that can)|isn't open|is in is not movable|appears broken, and|"
+    r"does not appear to be|is empty, so|can't be poured|aren't able to move|does not contain any liquids)",
     re.IGNORECASE,
 )
 CHOICE = re.compile(r"^\s*(\d+):\t(.+?)\s*$", re.MULTILINE)

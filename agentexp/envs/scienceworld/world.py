@@ -29,13 +29,16 @@ CARD = EnvCard(
     intro="You are in a small simulated science facility with several rooms. Devices, containers and substances follow simple "
     "physics, chemistry and biology.",
     actions="look around | look at {thing} | look in {container} | go to {room} | open {thing} | close {thing} | "
-    "pick up {thing} | put down {thing} | move {thing} to {place} | pour {liquid} into {container} | dunk {container} into {liquid} | "
+    "pick up {thing} | put down {thing} | move {thing} to {place} | pour {liquid} into {container} | "
+    "dunk {container} into {liquid} | "
     "mix {container} | activate {device} | deactivate {device} | use {tool} on {thing} | connect {part} to {part} | "
-    "disconnect {part} | read {thing} | eat {thing} | flush {thing} | focus on {thing} | wait | wait1 | inventory",
+    "disconnect {part} | read {thing} | eat {thing} | flush {thing} | focus on {thing} | wait | wait1 | inventory | task",
     notes='"focus on" tells the examiner that you chose this thing; a wrong focus ends the task. If the reply lists numbered '
     "choices, answer with the number.",
     info_actions=r"^(look|examine|inventory|read|task)\b",
     forbidden=r"^\s*reset\b",
+    goal_commands=r"^task\b",
+    plays_on=True,
 )
 
 
@@ -51,6 +54,8 @@ class ScienceWorld:
     """
 
     name = "scienceworld"
+    deterministic = False
+    alternative_splits = catalog.ALTERNATIVES
 
     def __init__(self, simplifications: str = "", admissible: bool = False, jvm_options: list[str] | None = None) -> None:
         self._simplifications = catalog.simplification_set(simplifications)
@@ -72,7 +77,10 @@ class ScienceWorld:
 
     def tasks(self, split: str) -> list[Task]:
         """Instances of a split; the id is "task/variation", the kind the task. Starts no JVM."""
-        return [Task(f"{name}/{number}", self.name, split, kind=name) for name, number in catalog.split(split)]
+        return [
+            Task(f"{name}/{number}", self.name, split, kind=name, spec={"task": name, "variation": number})
+            for name, number in catalog.split(split)
+        ]
 
     def versions(self) -> dict[str, str]:
         """Versions of engine, bridge and Java, and the simplifications."""
