@@ -185,6 +185,7 @@ _PHRASE = (
 _INDEX = r"(?:[ ]*[#(\[]?\d{1,3}[)\]]?)?"
 _VERB = r"(?:[ ]+(?:is|will be|to take|to take is|taken|now))?"
 _CLOSERS = r"[ *_`~\"'\])】）]{0,20}+"
+_MARKS = r"[*_`~\"'\])】）]{0,9}+"  # closes what was opened before the label; behind a blank it belongs to the action
 _SEPARATOR = r"(?::|=(?!=)|\||->|=>|[→➜⇒]|[-–—](?=[ ]))"
 
 
@@ -225,9 +226,9 @@ def _compile(
         ),
         answer_open=_re(rf"<\s*(?:{tag})(?:[ ][^<>\n]{{0,80}})?\s*>|[\[【]\s*(?:{tag})[ ]*\d*\s*[\]】]"),
         answer_close=_re(rf"<\s*[/\\]\s*(?:{tag})\s*>|[\[【]\s*/\s*(?:{tag})\s*[\]】]"),
-        label=_re(rf"{_LEAD}(?:{_PHRASE})(?P<name>{action}){_INDEX}{_VERB}{_CLOSERS}{_SEPARATOR}{_CLOSERS}", re.M),
+        label=_re(rf"{_LEAD}(?:{_PHRASE})(?P<name>{action}){_INDEX}{_VERB}{_CLOSERS}{_SEPARATOR}{_MARKS}", re.M),
         heading=_re(rf"{_LEAD}(?:{_PHRASE})(?P<name>{action})(?:[ ]+[#(]?\d{{1,3}}\)?)?(?:[^\w\n]|_){{0,60}}+$", re.M),
-        inline=_re(rf"(?<!\w)(?:{_PHRASE})(?P<name>{action}){_INDEX}{_VERB}[ *_`]*:{_CLOSERS}"),
+        inline=_re(rf"(?<!\w)(?:{_PHRASE})(?P<name>{action}){_INDEX}{_VERB}[ *_`]*:{_MARKS}"),
         stop=_re(rf"(?<=\s)[*_]*(?P<name>{everything})[ ]*\d*[ *_]*:"),
         thought=_re(rf"{_LEAD}(?:{thought}){_INDEX}{_CLOSERS}:", re.M),
         key=_re(rf"(?P<open>\\{{0,4}}[\"'])(?P<name>{key})(?P=open)\s*:\s*|(?<=[\s(,])(?P<attribute>{key})\s*=\s*(?=[\"'])"),

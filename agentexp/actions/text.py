@@ -105,7 +105,7 @@ def undecorate(text: str) -> str:
         call = _CALL.fullmatch(text)
         if call:
             text = call["value"]
-        if len(text) > 2 and _PAIRS.get(text[0]) == text[-1] and text[0] not in text[1:-1]:
+        if _enclosed(text):
             text = text[1:-1]
         text = re.sub(r"[ \t]+", " ", text)
     return text
@@ -123,6 +123,18 @@ def _strip_quotes(text: str) -> str:
     return text
 
 
+def _enclosed(text: str) -> bool:
+    """One pair of brackets stands around all of the text."""
+    if len(text) < 3 or _PAIRS.get(text[0]) != text[-1]:
+        return False
+    opens, closes, depth = text[0], text[-1], 0
+    for char in text[:-1]:
+        depth += (char == opens) - (char == closes and opens != closes)
+        if depth == 0:
+            return False
+    return depth == 1
+
+
 def _strip_symbols(text: str) -> str:
     start, end = 0, len(text)
     while start < end and unicodedata.category(text[start]) in ("So", "Sk"):
@@ -137,8 +149,11 @@ _IGNORED = re.compile(r"[*`\"“”„‟«»]")
 
 def fold(text: str) -> str:
     """The form in which two spellings of one command are equal: no case, no decoration, single blanks."""
-    plain = unicodedata.normalize("NFKC", undecorate(text)).casefold().replace("’", "'")
-    return " ".join(_IGNORED.sub("", plain).split())
+    plain = unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
+    before = None
+    while plain != before:
+        before, plain = plain, " ".join(_IGNORED.sub("", undecorate(plain)).split())
+    return plain
 
 
 def without_articles(folded: str) -> str:
