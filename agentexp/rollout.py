@@ -35,9 +35,6 @@ from agentexp.core import (
 )
 from agentexp.errors import ContextOverflow, FatalError, HarnessError, LimitReached, UserError
 
-UNREADABLE = "Your reply could not be read. Give exactly one action in the required form."
-AMBIGUOUS = "Your action fits more than one thing. Give its full name with the number."
-
 
 class World(Protocol):
     """A leased engine, usually in another process. Raises `EngineError` when it dies, hangs or fails."""
@@ -292,14 +289,16 @@ class Rollout:
             step = await self.world.step(parsed.action)
             self._invalid_in_a_row = 0
         else:
-            text = AMBIGUOUS if parsed.status == "ambiguous" else UNREADABLE
+            text = self.parsing.ambiguous if parsed.status == "ambiguous" else self.parsing.unreadable
             step = replace(self.step, observation=text, error=True, goal="", info={})
             self._invalid_in_a_row += 1
         self.steps_left -= 1
-        self.step = step
-        self.history.append((parsed.action or "", step))
         if self.tracker is not None and parsed.action is not None:
             self.tracker.observe(parsed.action, step)
+        if parsed.action is not None and "n_actions>1" in parsed.flags and self.parsing.several:
+            step = replace(step, observation=f"{step.observation}\n{self.parsing.several}")
+        self.step = step
+        self.history.append((parsed.action or "", step))
         episode = self.episode
         episode.steps += 1
         episode.steps_by_phase[self.phase_name] += 1
