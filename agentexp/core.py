@@ -8,7 +8,7 @@ coroutine that drives both through a `Rollout`.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
@@ -236,6 +236,41 @@ class HasPolicies(Protocol):
 
     def policy(self, name: str, seed: int) -> Policy:
         """A fresh policy; raises `UserError` for an unknown name, listing the known ones."""
+        ...
+
+
+class Checkpoint(NamedTuple):
+    """One thing that an exploration can come to know (paper 001, Algorithm 1). Two with the same kind and name are the same."""
+
+    kind: Literal["location", "object", "affordance"]
+    name: str
+
+
+class CheckpointMatcher(Protocol):
+    """Reads one exploration and says which checkpoints each step proves. Pure Python, lives in the parent process."""
+
+    def observe(self, action: str | None, step: Step) -> Collection[Checkpoint]:
+        """What this step proves (action None for the reset, which proves nothing): the checkpoint set need not hold all of it.
+
+        Only an answer that is no error proves anything, and a name that merely echoes the action never does.
+        """
+        ...
+
+
+@runtime_checkable
+class HasCheckpoints(Protocol):
+    """The coverage of an exploration can be measured (ECC, paper 001, section 3.2)."""
+
+    def checkpoints(self, relevance: str) -> list[Checkpoint]:
+        """The instance's checkpoints, sorted, from the engine's own state. Runs in the worker, right after `reset`.
+
+        Args:
+            relevance: "task_closure": what the hidden task can need; "all": whatever can be reached.
+        """
+        ...
+
+    def checkpoint_matcher(self) -> CheckpointMatcher:
+        """A fresh matcher for one exploration."""
         ...
 
 

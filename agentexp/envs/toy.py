@@ -1,7 +1,8 @@
 """ToyRooms: a corridor of named rooms with things in them; find a thing, or bring it to another room.
 
 The smallest complete environment: tests, benchmarks and "add an environment" in the manual use it. Every optional capability
-is here (oracle, facts, policies), each as plainly as it can be done. Its scripted agents are in `toy_agents.py`.
+is here (oracle, facts, checkpoints, policies), each as plainly as it can be done. Its scripted agents are in `toy_agents.py`,
+the checkpoints in `toy_coverage.py`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-from agentexp.core import CognitiveMap, EnvCard, Fact, Policy, Step, Task
+from agentexp.core import Checkpoint, CheckpointMatcher, CognitiveMap, EnvCard, Fact, Policy, Step, Task
+from agentexp.envs import toy_coverage
 from agentexp.errors import UserError
 
 COLOURS = ("red", "blue", "green", "white", "black", "grey", "brown", "pink", "amber", "violet")
@@ -152,6 +154,14 @@ class ToyRooms:
         if room:
             plan += [*self._walk(here, self._rooms.index(room)), f"drop {thing}"]
         return plan
+
+    def checkpoints(self, relevance: str = "task_closure") -> list[Checkpoint]:
+        """See `HasCheckpoints`."""
+        return toy_coverage.checkpoints(self._rooms, sorted(self._where), self._goal, relevance)
+
+    def checkpoint_matcher(self) -> CheckpointMatcher:
+        """See `HasCheckpoints`."""
+        return toy_coverage.ToyMatcher()
 
     def fact_tracker(self) -> ToyTracker:
         """See `HasFacts`."""

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentexp.core import Step, Task
-from agentexp.envs.alfworld import games, generator, wheel
+from agentexp.core import Checkpoint, CheckpointMatcher, Step, Task
+from agentexp.envs.alfworld import checkpoints, games, generator, wheel
 from agentexp.envs.alfworld.card import PUT, card
 from agentexp.envs.alfworld.facts import HouseFacts
 from agentexp.envs.alfworld.goals import KINDS, SHORT, parse_goal
@@ -178,6 +178,15 @@ class AlfWorld:
         )
 
     # -------------------------------------------------------------------------------------------------- capabilities
+
+    def checkpoints(self, relevance: str = "task_closure") -> list[Checkpoint]:
+        """See `HasCheckpoints` and `alfworld.checkpoints`."""
+        engine = self._running()
+        return checkpoints.checkpoints(engine.facts(), engine.names(), parse_goal(self._goal), relevance)
+
+    def checkpoint_matcher(self) -> CheckpointMatcher:
+        """See `alfworld.checkpoints.HouseMatcher`."""
+        return checkpoints.HouseMatcher()
 
     def fact_tracker(self) -> HouseFacts:
         """A fresh tracker."""

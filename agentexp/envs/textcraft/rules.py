@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -90,6 +90,16 @@ class RuleBook:
     def fits(self, item: str, slot: str) -> bool:
         """Whether a concrete item may stand in a recipe slot (the item itself, or a member of the tag)."""
         return item == slot if slot not in self.tags else self.tag_of.get(item) == slot
+
+    def matches(self, recipe: Recipe, given: Iterable[tuple[str, int]]) -> bool:
+        """Whether every slot takes the first given item that fits, with exactly its count, and nothing is left over."""
+        left = list(given)
+        for slot, count in recipe.inputs:
+            found = next((pair for pair in left if self.fits(pair[0], slot)), None)
+            if found is None or found[1] != count:
+                return False
+            left.remove(found)
+        return not left
 
     def depth(self, name: str) -> int:
         """Fewest levels of crafting above things that can be fetched (0 for those)."""

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import ClassVar
 
-from agentexp.core import EnvCard, FactTracker, Policy, Step, Task
-from agentexp.envs.textcraft import expert, policies
+from agentexp.core import Checkpoint, CheckpointMatcher, EnvCard, FactTracker, Policy, Step, Task
+from agentexp.envs.textcraft import checkpoints, expert, policies
 from agentexp.envs.textcraft.rules import Recipe, RuleBook, id_of, load, recipe_folder, text_of
 from agentexp.envs.textcraft.tracker import TextCraftTracker
 from agentexp.errors import UserError
@@ -176,7 +176,7 @@ class TextCraft:
             given.append((id_of(match[2]), int(match[1])))
         if any(name not in self._inventory or self._inventory[name] < n for name, n in given):
             return f"Could not find enough items to craft {'None' if target in self.book.tags else target}", True
-        recipe = next((r for r in self.book.by_item.get(target, ()) if self._matches(r, given)), None)
+        recipe = next((r for r in self.book.by_item.get(target, ()) if self.book.matches(r, given)), None)
         if recipe is None:
             return f"Could not find a valid recipe for {_upstream_name(target, count, target in self.book.tags)}", True
         for name, n in given:
@@ -187,21 +187,21 @@ class TextCraft:
         self._won = self._won or target == self._goal
         return f"Crafted {recipe.count} {target}", False
 
-    def _matches(self, recipe: Recipe, given: list[tuple[str, int]]) -> bool:
-        """Every slot takes the first given item that fits, with exactly its count, and nothing is left over."""
-        left = list(given)
-        for slot, count in recipe.inputs:
-            found = next((pair for pair in left if self.book.fits(pair[0], slot)), None)
-            if found is None or found[1] != count:
-                return False
-            left.remove(found)
-        return not left
-
     # -------------------------------------------------------------------------------------------------- capabilities
 
     def oracle(self) -> list[str]:
         """Commands from the current inventory to the goal; each is carried out without error."""
         return [] if self._won else expert.solve(self.book, self._goal, self._inventory)
+
+    def checkpoints(self, relevance: str = "task_closure") -> list[Checkpoint]:
+        """See `HasCheckpoints` and `textcraft.checkpoints`."""
+        if not self._goal:
+            raise UserError("textcraft: call reset before checkpoints.")
+        return checkpoints.checkpoints(self.book, self._goal, self._listed, relevance)
+
+    def checkpoint_matcher(self) -> CheckpointMatcher:
+        """See `textcraft.checkpoints.CraftMatcher`."""
+        return checkpoints.CraftMatcher(self.book)
 
     def fact_tracker(self) -> FactTracker:
         """See `TextCraftTracker`."""
