@@ -71,8 +71,12 @@ def paired_bootstrap(
         groups[clusters.get(key, key) if clusters else key].append(b[key] - a[key])
     sums = np.array([sum(values) for values in groups.values()])
     sizes = np.array([len(values) for values in groups.values()])
-    draws = np.random.default_rng(seed).integers(0, len(sums), size=(resamples, len(sums)))
-    means = sums[draws].sum(axis=1) / sizes[draws].sum(axis=1)
+    generator = np.random.default_rng(seed)
+    means = np.empty(resamples)
+    block = max(1, 2_000_000 // len(sums))  # bounds the memory; blocks draw the same numbers as one big draw
+    for start in range(0, resamples, block):
+        draws = generator.integers(0, len(sums), size=(min(block, resamples - start), len(sums)))
+        means[start : start + len(draws)] = sums[draws].sum(axis=1) / sizes[draws].sum(axis=1)
     tail = (1 - confidence) / 2
     low, high = np.quantile(means, [tail, 1 - tail])
     return Difference(float(sums.sum() / sizes.sum()), float(low), float(high), len(keys))

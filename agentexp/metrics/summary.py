@@ -1,7 +1,7 @@
 """The numbers of one run. Pure: episode records (one JSON line each) in, a dict out.
 
-Headline rule: an episode that ended with a harness error says nothing about the agent and is left out of every rate; the rate
-with errors counted as failures stands beside it. What the agent caused (unreadable replies, limits, a full context) is a failure.
+Headline rule: an episode that ended with a harness error says nothing about the agent and is left out of every rate; the
+rate with errors counted as failures stands beside it. What the agent caused (unreadable replies, limits, a full context) is a failure.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ def summarise(episodes: Iterable[Record], planned: int) -> dict[str, Any]:
         "success_rate_errors_as_failures": won / (ok + total.errors) if scored else None,
         "success_rate_macro": sum(macro) / len(macro) if scored and macro else None,
         "by_kind": {
-            kind: {"n": len(values), "success_rate": sum(values) / len(values)} for kind, values in sorted(total.by_kind.items())
+            kind: {"n": len(values), "success_rate": sum(values) / len(values)}
+            for kind, values in sorted(total.by_kind.items())
         }
         if scored
         else {},
@@ -59,6 +60,8 @@ def summarise(episodes: Iterable[Record], planned: int) -> dict[str, Any]:
         "truncated_rate": share("truncated"),
         "ambiguous_rate": share("ambiguous"),
         "rewritten_rate": total.rewritten / replies if replies else None,
+        "empty_rate": total.flags["empty"] / replies if replies else None,
+        "refusal_rate": total.flags["refusal"] / replies if replies else None,
         "refused_rate": total.refused / steps if steps else None,
         "tokens": {"prompt": total.prompt, "completion": total.completion, "cached": total.cached},
         "calls": total.calls,
@@ -79,6 +82,7 @@ class _Totals:
         self.cost: float | None = None
         self.statuses: Counter[str] = Counter()
         self.reasons: Counter[str] = Counter()
+        self.flags: Counter[str] = Counter()
         self.by_kind: dict[str, list[int]] = defaultdict(list)
 
     def add(self, record: Record) -> None:
@@ -102,6 +106,7 @@ class _Totals:
             self.by_kind[kind].append(int(record["success"]))
         for step in record.get("trajectory", ()):
             self.statuses[step["status"]] += 1
+            self.flags.update(step.get("flags", ()))
             self.rewritten += bool(step.get("rewrite"))
             self.refused += bool(step.get("error")) and step["status"] == "ok"
 
@@ -111,8 +116,8 @@ def _warnings(result: Mapping[str, Any], replies: int) -> list[str]:
     unreadable = sum(result[key] or 0.0 for key in ("invalid_rate", "truncated_rate", "ambiguous_rate"))
     if replies and unreadable > 1 - PARSE_RATE_WARNING:
         warnings.append(
-            f"{unreadable:.0%} of the replies could not be read as an action, so the success rate says little about the paradigm. "
-            "Look at the replies; a larger model.max_tokens, another paradigm.form or model.decode=rank may help."
+            f"{unreadable:.0%} of the replies could not be read as an action, so the success rate says little about the "
+            "paradigm. Look at the replies; a larger model.max_tokens, another paradigm.form or model.decode=rank may help."
         )
     ended = result["finished"] + result["harness_errors"]
     if ended and result["harness_errors"] / ended > ERROR_SHARE_WARNING:
