@@ -17,7 +17,7 @@ from typing import Any, Literal
 from agentexp.core import Completion, Request, Sampling
 from agentexp.errors import MissingDependency, ModelError, UserError
 from agentexp.models import weights
-from agentexp.models.llama_client import EngineStuck, LlamaClient, completion_of, sampling_fields
+from agentexp.models.llama_client import EngineLost, LlamaClient, completion_of, sampling_fields
 from agentexp.models.llama_server import READY, ServerSettings
 from agentexp.models.server_process import ServerProcess
 
@@ -29,9 +29,10 @@ _START_SECONDS = 120.0
 class EmbeddedModel:
     """A GGUF model in a child process of its own.
 
-    Ranking and greedy decoding repeat exactly for the same sequence of calls. Log-probabilities also depend a little on how
-    much of a prompt was in the cache, because the engine then multiplies matrices of other sizes; two actions that are nearly
-    as likely may therefore change places between runs with another `n_parallel` or order of tasks.
+    Ranking and greedy decoding repeat exactly for the same sequence of calls, whatever the number of threads. The engine
+    computes one token at a time with another routine than several at once, so log-probabilities also depend a little (about 0.1
+    for unlikely tokens, 0.001 for likely ones) on what was in the cache and on calls computed together: with `n_parallel` above
+    1, two actions that are nearly as likely may change places.
 
     Args:
         path: GGUF file; None = the packaged default weights.
@@ -100,7 +101,8 @@ class EmbeddedModel:
         ):
             if value not in choices:
                 raise UserError(f"model.{setting}={value} is not possible; choose one of: {', '.join(choices)}.")
-        if min(self.n_ctx, self.n_parallel, self.sampling.max_tokens, self.n_threads or 1) < 1 or self.cache_mib < 0:
+        threads = 1 if self.n_threads is None else self.n_threads
+        if min(self.n_ctx, self.n_parallel, threads, self.sampling.max_tokens) < 1 or self.cache_mib < 0:
             raise UserError("model.n_ctx, n_parallel, n_threads and max_tokens must be at least 1, model.cache_mib at least 0.")
         if self.sampling.max_tokens >= self.n_ctx:
             raise UserError(f"model.max_tokens={self.sampling.max_tokens} leaves no room in model.n_ctx={self.n_ctx}.")
@@ -146,7 +148,7 @@ class EmbeddedModel:
         """Answer; see `Model.chat`.
 
         Completions of `decode=rank` have in `info["rank"]`: candidates, evaluations (model calls), logprob and tokens of the
-        chosen reply, and margin (no other candidate scores better than the chosen one's score minus this).
+        chosen reply, and margin (all other candidates score lower by at least this).
 
         Raises:
             ContextOverflow: the prompt is longer than `n_ctx`.
@@ -159,19 +161,16 @@ class EmbeddedModel:
         engine = self._engine
         async with engine.slots:
             started = time.perf_counter()
-            client = await engine.connect()
+            client, process = await engine.connect()
             try:
                 if self.decode != "generate" and request.purpose == "act" and request.view.step.admissible:
                     completion = await choose(self, client, engine.facts, request)
                 else:
                     completion = await self._generate(client, request)
-            except EngineStuck:
-                await engine.kill()
-                raise
-            except ModelError as error:
-                if engine.process.alive:
-                    raise
-                raise ModelError(f"{error} {engine.process.said()}") from error
+            except EngineLost as error:
+                said = process.said()
+                await process.stop()  # the next call finds it gone and starts another
+                raise ModelError(f"{error} {said}") from error
             completion.seconds = time.perf_counter() - started
             return completion
 
@@ -263,8 +262,8 @@ class _Engine:
         self.client = LlamaClient(url, self.request_timeout)
         self.facts = await self.client.model()
 
-    async def connect(self) -> LlamaClient:
-        """The connection, to a new engine if the old one has died."""
+    async def connect(self) -> tuple[LlamaClient, ServerProcess]:
+        """The connection and the process behind it; new ones if the engine has died."""
         async with self._lock:
             if not self.process.alive:
                 await self.close()
@@ -272,11 +271,7 @@ class _Engine:
                     await self._launch()
                 except UserError as error:
                     raise ModelError(f"The engine could not be started again. {error}") from error
-            return self.client
-
-    async def kill(self) -> None:
-        """End an engine that no longer answers."""
-        await self.process.stop()
+            return self.client, self.process
 
     async def close(self) -> None:
         """Close the connection, then stop the process."""

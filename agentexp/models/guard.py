@@ -27,7 +27,7 @@ def main(command: list[str]) -> int:
 
 
 def _end_with_stdin(child: subprocess.Popen[bytes]) -> None:
-    while sys.stdin.buffer.read(4096):
+    while os.read(0, 4096):  # not through sys.stdin, whose lock would be held when the interpreter ends
         pass
     _end(child)
 

@@ -56,8 +56,9 @@ class LlamaClient:
         import aiohttp
 
         self.url, self.timeout = url, timeout
+        # The server closes a connection after some calls and some idle seconds; a call that crosses with it would fail.
         self._session: aiohttp.ClientSession = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0), timeout=aiohttp.ClientTimeout(total=timeout)
+            connector=aiohttp.TCPConnector(limit=0, force_close=True), timeout=aiohttp.ClientTimeout(total=timeout)
         )
         self._tokens: dict[str, tuple[int, ...]] = {}
 
@@ -154,13 +155,11 @@ class LlamaClient:
             async with self._session.request(method, self.url + path, json=body) as answer:
                 data = await answer.json(content_type=None)
         except TimeoutError as error:
-            raise EngineStuck(
-                f"The llama.cpp engine did not answer within model.request_timeout={self.timeout:g} s."
-            ) from error
+            raise EngineLost(f"The llama.cpp engine did not answer within model.request_timeout={self.timeout:g} s.") from error
         except (aiohttp.ClientError, ValueError, RuntimeError) as error:
             if isinstance(error, RuntimeError) and not self._session.closed:
                 raise
-            raise ModelError(f"The llama.cpp engine is gone ({type(error).__name__}).") from error
+            raise EngineLost(f"The llama.cpp engine is gone ({type(error).__name__}).") from error
         if not isinstance(data, dict):
             raise ModelError(f"The llama.cpp engine answered {path} with {type(data).__name__}.")
         if (error_data := data.get("error")) is not None:
@@ -171,8 +170,8 @@ class LlamaClient:
         return data
 
 
-class EngineStuck(ModelError):
-    """No answer within the time limit: the engine has to be started again."""
+class EngineLost(ModelError):
+    """The engine is gone or does not answer in time: it has to be started again."""
 
 
 def sampling_fields(sampling: Sampling) -> dict[str, Any]:
