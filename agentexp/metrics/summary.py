@@ -1,7 +1,8 @@
 """The numbers of one run. Pure: episode records (one JSON line each) in, a dict out.
 
 Headline rule: an episode that ended with a harness error says nothing about the agent and is left out of every rate; the
-rate with errors counted as failures stands beside it. What the agent caused (unreadable replies, limits, a full context) is a failure.
+rate with errors counted as failures stands beside it. What the agent caused (unreadable replies, limits, a full context) is
+a failure.
 """
 
 from __future__ import annotations
