@@ -117,6 +117,18 @@ def compare(
 
 
 @app.command()
+def view(
+    run: Annotated[Path, typer.Argument(help="Run folder.")],
+    compare: Annotated[Path | None, typer.Option(help="Another run folder: the tasks that both have, side by side.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The HTML file (default: view.html in the run folder).")] = None,
+) -> None:
+    """Write one self-contained HTML page to look at a run, or at two, and print its path."""
+    from agentexp.view import write_comparison, write_page
+
+    typer.echo(str(write_page(run, out) if compare is None else write_comparison(run, compare, out)))
+
+
+@app.command()
 def parse(
     file: Annotated[
         Path, typer.Argument(help="JSON lines with id, content, reasoning_content, finish_reason, admissible, env.")
