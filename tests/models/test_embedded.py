@@ -51,6 +51,7 @@ def ask(request_for: Callable[..., Request]) -> Callable[..., Request]:
     return make
 
 
+@pytest.mark.slow
 def test_rank_agrees_with_scoring_every_candidate(ask: Callable[..., Request]) -> None:
     """Against every token of every candidate, computed without cache from the text of the whole reply."""
 
@@ -107,6 +108,7 @@ def test_continuations_are_the_tokens_of_the_whole_text() -> None:
     with_model(use)
 
 
+@pytest.mark.slow
 def test_forms_thoughts_and_grammar(ask: Callable[..., Request]) -> None:
     async def use(model: EmbeddedModel) -> None:
         for decode in ("rank", "grammar"):
@@ -162,6 +164,7 @@ def test_generate(ask: Callable[..., Request]) -> None:
     with_model(use, tokens=True)
 
 
+@pytest.mark.slow
 def test_many_conversations_at_once_keep_their_prefixes(ask: Callable[..., Request]) -> None:
     async def use(model: EmbeddedModel) -> None:
         chats = [[SYSTEM, Message("user", f"House {i}. " + "You see a desk and a lamp. " * 8)] for i in range(6)]
@@ -175,6 +178,7 @@ def test_many_conversations_at_once_keep_their_prefixes(ask: Callable[..., Reque
     with_model(use, n_parallel=2)
 
 
+@pytest.mark.slow
 def test_openai_endpoint_with_32_calls_in_flight(request_for: Callable[..., Request]) -> None:
     from agentexp.models.openai_api import OpenAIModel
 

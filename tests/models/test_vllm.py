@@ -103,6 +103,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 def test_even_a_stubborn_server_ends_with_a_killed_parent(program: str) -> None:
     environment = {**os.environ, "FAKE_VLLM": "stubborn"}
     command = [sys.executable, "-c", SCRIPT, program]
