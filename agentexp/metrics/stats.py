@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 RESAMPLES = 10_000
+Key = TypeVar("Key", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +48,10 @@ def wilson(successes: int, n: int, confidence: float = 0.95) -> tuple[float, flo
 
 
 def paired_bootstrap(
-    a: Mapping[Hashable, float],
-    b: Mapping[Hashable, float],
+    a: Mapping[Key, float],
+    b: Mapping[Key, float],
     *,
-    clusters: Mapping[Hashable, Hashable] | None = None,
+    clusters: Mapping[Key, Hashable] | None = None,
     confidence: float = 0.95,
     resamples: int = RESAMPLES,
     seed: int = 0,
@@ -82,7 +84,7 @@ def paired_bootstrap(
     return Difference(float(sums.sum() / sizes.sum()), float(low), float(high), len(keys))
 
 
-def mcnemar(a: Mapping[Hashable, bool], b: Mapping[Hashable, bool]) -> tuple[int, int, float]:
+def mcnemar(a: Mapping[Key, bool], b: Mapping[Key, bool]) -> tuple[int, int, float]:
     """(only a succeeded, only b succeeded, exact two-sided p) over the instances in both."""
     from scipy.stats import binomtest
 

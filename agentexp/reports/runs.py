@@ -1,0 +1,180 @@
+"""Run folders as tables and comparisons see them: labels from the manifest, one slim row per task key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from agentexp.errors import UserError
+from agentexp.metrics.summary import PARSE_RATE_WARNING
+from agentexp.plan import identity
+from agentexp.store import read_episodes, read_json
+
+_SEEDS = ("seed", "seeds", "repeats")  # last parts of keys; several runs that differ only here belong to one cell
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One episode of a run. `instance` is the same for all seeds, repeats, paradigms and models."""
+
+    key: str
+    instance: str
+    seed: int
+    kind: str
+    finished: bool
+    success: bool
+    score: float
+    steps: int
+    replies: int
+    unreadable: int
+
+
+@dataclass(frozen=True)
+class RunData:
+    """One run folder. `rows` holds the planned episodes that ended; what is planned and missing makes it partial."""
+
+    folder: Path
+    manifest: Mapping[str, Any]
+    rows: tuple[Row, ...]
+
+    @property
+    def env(self) -> str:
+        """Name of the world."""
+        return str(self.manifest.get("env", ""))
+
+    @property
+    def paradigm(self) -> str:
+        """Name of the paradigm."""
+        return str(self.manifest.get("paradigm", ""))
+
+    @property
+    def model(self) -> str:
+        """Label of the acting model."""
+        return str(self.manifest.get("model", ""))
+
+    @property
+    def planned(self) -> tuple[str, ...]:
+        """Task keys of the plan."""
+        return tuple(self.manifest.get("planned", ()))
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """What makes the results, except seeds: dotted key -> value."""
+        flat = identity(self.manifest.get("config") or {})
+        return {key: value for key, value in flat.items() if key.rpartition(".")[2] not in _SEEDS}
+
+
+def find_runs(root: Path) -> list[Path]:
+    """All run folders at or below `root`, sorted by path.
+
+    Raises:
+        UserError: `root` does not exist.
+    """
+    if not root.exists():
+        raise UserError(f"{root} does not exist. Give a run folder, or a folder above run folders (by default outputs).")
+    return sorted({file.parent for file in root.rglob("manifest.json")})
+
+
+def load_run(folder: Path) -> RunData:
+    """Read a run folder, finished, partial or still running. Torn lines are skipped; the last "ok" record of a task key counts.
+
+    Raises:
+        UserError: the folder holds no run.
+    """
+    manifest = read_json(folder / "manifest.json")
+    if not isinstance(manifest, dict):
+        raise UserError(f"{folder} is not a run folder: it has no manifest.json.")
+    planned = manifest.get("planned")
+    return RunData(folder, manifest, tuple(_row(record) for record in read_episodes(folder, planned)))
+
+
+def load_runs(roots: Iterable[Path]) -> list[RunData]:
+    """All runs at or below some folders, each once."""
+    folders = {folder.resolve(): folder for root in roots for folder in find_runs(root)}
+    return [load_run(folder) for folder in folders.values()]
+
+
+def _row(record: Mapping[str, Any]) -> Row:
+    task = record["task"]
+    statuses = [step["status"] for step in record.get("trajectory", ())]
+    name = f"{task['env']}/{task['split']}/{task['id']}"
+    return Row(
+        key=f"{name}#seed{task.get('seed', 0)}.{task.get('repeat', 0)}",
+        instance=name,
+        seed=int(task.get("seed", 0)),
+        kind=str(task.get("kind", "")),
+        finished=record["status"] == "ok",
+        success=bool(record.get("success")),
+        score=float(record.get("score") or 0.0),
+        steps=int(record.get("steps") or 0),
+        replies=len(statuses),
+        unreadable=sum(status != "ok" for status in statuses),
+    )
+
+
+@dataclass(frozen=True)
+class Group:
+    """Runs that differ only in their seeds (or are copies and continuations of each other): what one cell stands for.
+
+    Attributes:
+        runs: the runs.
+        variant: settings in which this group differs from others of the same model, world and paradigm; usually empty.
+    """
+
+    runs: tuple[RunData, ...]
+    variant: str = ""
+
+    @cached_property
+    def rows(self) -> dict[str, Row]:
+        """By task key; of several records of one key the last finished one counts."""
+        found: dict[str, Row] = {}
+        for run in self.runs:
+            for row in run.rows:
+                if row.finished or row.key not in found or not found[row.key].finished:
+                    found[row.key] = row
+        return found
+
+    @property
+    def finished(self) -> list[Row]:
+        """Episodes that say something about the agent."""
+        return [row for row in self.rows.values() if row.finished]
+
+    @property
+    def excluded(self) -> int:
+        """Episodes that ended with a harness error."""
+        return sum(not row.finished for row in self.rows.values())
+
+    @cached_property
+    def planned(self) -> int:
+        """Distinct planned task keys."""
+        return len({key for run in self.runs for key in run.planned} | set(self.rows))
+
+    @property
+    def readable(self) -> bool:
+        """At least half of the replies could be read, so the rate says something."""
+        replies = sum(row.replies for row in self.finished)
+        return not replies or sum(row.unreadable for row in self.finished) <= (1 - PARSE_RATE_WARNING) * replies
+
+
+def group_runs(runs: Sequence[RunData]) -> dict[tuple[str, str, str], list[Group]]:
+    """Groups by (model, world, paradigm). Runs whose settings differ are never pooled: each set of settings is a group."""
+    cells: dict[tuple[str, str, str], dict[str, list[RunData]]] = {}
+    for run in runs:
+        variants = cells.setdefault((run.model, run.env, run.paradigm), {})
+        variants.setdefault(repr(sorted(run.settings.items())), []).append(run)
+    result = {}
+    for cell, variants in cells.items():
+        members = list(variants.values())
+        labels = differing([group[0].settings for group in members])
+        result[cell] = [Group(tuple(group), label) for group, label in zip(members, labels, strict=True)]
+    return result
+
+
+def differing(settings: Sequence[Mapping[str, Any]]) -> list[str]:
+    """For each set of settings the values in which the sets differ, as "key=value, ..."; all empty for a single set."""
+    keys = sorted({key for one in settings for key in one})
+    uneven = [key for key in keys if any(one.get(key) != settings[0].get(key) for one in settings)]
+    return [", ".join(f"{key}={one.get(key)}" for key in uneven) for one in settings]
