@@ -1,8 +1,8 @@
 """Recovery from a change in mid-episode (MAP, appendix C.4 and table 3).
 
 The note "perturbation" of an episode's record says what happened to it: {"step": t, "origins": [place, ...]}, where t is the
-0-based index, within the acting phase, of the step before which the target was moved, and the origins are the places it was moved
-from. A rollout in which the change never came about has no such note (or null) and does not belong to R.
+0-based index, within the acting phase, of the step before which the target was moved, and the origins are the places it was
+moved from. A rollout in which the change never came about has no such note (or null) and does not belong to R.
 """
 
 from __future__ import annotations

@@ -14,9 +14,10 @@ from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from agentexp.core import EnvCard, FactTracker, Policy, Step, Task
-from agentexp.envs.scienceworld import catalog, policies
+from agentexp.core import Checkpoint, CheckpointMatcher, EnvCard, FactTracker, Policy, Step, Task
+from agentexp.envs.scienceworld import catalog, checkpoints, policies
 from agentexp.envs.scienceworld.engine import Engine, find_java
+from agentexp.envs.scienceworld.matcher import LabMatcher
 from agentexp.envs.scienceworld.texts import choices, is_error
 from agentexp.envs.scienceworld.tracker import ScienceWorldTracker
 from agentexp.errors import UserError
@@ -188,6 +189,17 @@ class ScienceWorld:
         if self._engine is None or self._loaded is None:
             raise UserError("scienceworld: call reset before object_tree.")
         return self._engine.object_tree()
+
+    def checkpoints(self, relevance: str = "task_closure") -> list[Checkpoint]:
+        """See `HasCheckpoints` and `scienceworld.checkpoints`."""
+        tree = self.object_tree()
+        assert self._engine is not None and self._loaded is not None
+        goal = str(self._engine.call("getTaskDescription"))
+        return checkpoints.checkpoints(tree, catalog.BY_NAME[self._loaded[0]], goal, relevance)
+
+    def checkpoint_matcher(self) -> CheckpointMatcher:
+        """See `LabMatcher`."""
+        return LabMatcher()
 
     def fact_tracker(self) -> FactTracker:
         """See `ScienceWorldTracker`."""

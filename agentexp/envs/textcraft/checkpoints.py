@@ -1,8 +1,8 @@
 """Checkpoints of a TextCraft instance from the recipe graph (paper 001, appendix E), and the proof of them in its texts.
 
 The world has no zones, so there are no locations. Objects are concrete items, ingredients and products; generic ingredients
-("planks") stand for their members and are none. An affordance is a crafting command as it is listed, or "get X" for an item that
-can be fetched (the paper names "valid crafting recipes and resource-gathering commands").
+("planks") stand for their members and are none. An affordance is a crafting command as it is listed, or "get X" for an item
+that can be fetched (the paper names "valid crafting recipes and resource-gathering commands").
 
     "task_closure"   every recipe that can have a part in making the hidden goal
     "all"            the listed recipes, distractors included, without those that the list leaves out of reach
