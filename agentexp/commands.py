@@ -142,7 +142,7 @@ def make_run(config: Config, overrides: Overrides) -> Run:
 
 def explore_config(config: Mapping[str, Any]) -> Config:
     """The config of the explore run that makes K_g for `config`: the same as `agentexp explore` with the same choices."""
-    known = {key: value for key, value in config.items() if key != "explore"}
+    known = {key: value for key, value in config.items() if key not in ("explore", "maps")}
     env = {**config["env"], "split": config["explore"].get("split", "train"), "limit": None}
     quiet = {"_target_": "agentexp.tracking.NoLogger"}
     return {
@@ -152,7 +152,6 @@ def explore_config(config: Mapping[str, Any]) -> Config:
         "env": env,
         "repeats": 1,
         "logger": quiet,
-        "maps": None,
     }
 
 

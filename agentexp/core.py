@@ -92,6 +92,8 @@ class EnvCard:
         actions: the action forms, separated by " | ".
         notes: conventions a newcomer must know.
         complete_admissible: `Step.admissible` holds every action that works, so a reply may be refused for not being in it.
+        refusal: what the world answers to an action that is not possible ("Nothing happens."). Where the list is complete, such
+            an action is not sent and the agent sees this text. Empty: the parser's own sentence.
         aliases: declared rewrites (regular expression, replacement) tried when a reply is not admissible as written,
             for example ALFWorld's old "put X in/on Y" to "move X to Y". Matched against the whole lower-cased reply.
         info_actions: regular expression for actions that only gather information (diagnostics, paper 001 table 3).
@@ -105,6 +107,7 @@ class EnvCard:
     actions: str
     notes: str = ""
     complete_admissible: bool = False
+    refusal: str = ""
     aliases: tuple[tuple[str, str], ...] = ()
     info_actions: str = r"^(look|examine|inventory|read|check valid actions|task)\b"
     forbidden: str = ""
@@ -464,7 +467,7 @@ class StepRecord:
     success: bool
     error: bool
     call: int | None = None  # index into Episode.calls
-    rewrite: str = ""  # the action as the model wrote it, where parsing changed it
+    rewrite: str = ""  # the action as the model wrote it, where parsing changed or refused it
     flags: list[str] = field(default_factory=list)
     seconds: float = 0.0
     info: dict[str, Any] = field(default_factory=dict)

@@ -289,16 +289,16 @@ class Rollout:
             step = await self.world.step(parsed.action)
             self._invalid_in_a_row = 0
         else:
-            text = self.parsing.ambiguous if parsed.status == "ambiguous" else self.parsing.unreadable
-            step = replace(self.step, observation=text, error=True, goal="", info={})
-            self._invalid_in_a_row += 1
+            step = replace(self.step, observation=self._refusal(parsed), error=True, goal="", info={})
+            self._invalid_in_a_row = 0 if "inadmissible" in parsed.flags else self._invalid_in_a_row + 1
         self.steps_left -= 1
-        if self.tracker is not None and parsed.action is not None:
-            self.tracker.observe(parsed.action, step)
+        tried = parsed.action or (parsed.written if "inadmissible" in parsed.flags else "")
+        if self.tracker is not None and tried:
+            self.tracker.observe(tried, step)
         if parsed.action is not None and "n_actions>1" in parsed.flags and self.parsing.several:
             step = replace(step, observation=f"{step.observation}\n{self.parsing.several}")
         self.step = step
-        self.history.append((parsed.action or "", step))
+        self.history.append((tried, step))
         episode = self.episode
         episode.steps += 1
         episode.steps_by_phase[self.phase_name] += 1
@@ -313,7 +313,7 @@ class Rollout:
                 success=step.success,
                 error=step.error,
                 call=call,
-                rewrite=parsed.written if parsed.rewritten else "",
+                rewrite=parsed.written if parsed.rewritten or parsed.status != "ok" else "",
                 flags=list(parsed.flags),
                 seconds=time.perf_counter() - started,
                 info=dict(step.info),
@@ -322,6 +322,14 @@ class Rollout:
         if self.limits.invalid_in_a_row is not None and self._invalid_in_a_row >= self.limits.invalid_in_a_row:
             raise LimitReached("invalid_limit")
         return step
+
+    def _refusal(self, parsed: Parsed) -> str:
+        """What the agent is told when nothing is sent; for a readable action that is not possible, the world's own words."""
+        if parsed.status == "ambiguous":
+            return self.parsing.ambiguous
+        if "inadmissible" in parsed.flags and self.env.card.refusal:
+            return self.env.card.refusal
+        return self.parsing.unreadable
 
     # -------------------------------------------------------------------------------------------------------- results
 

@@ -34,7 +34,7 @@ class Parsed:
         written: the action as the model wrote it.
         rewritten: `action` differs from `written` by more than decoration.
         flags: "invented_observation", "n_actions>1", "remark" (text after the command was dropped), "format" (not in the plain
-            form that was asked for), "empty", "refusal", "forbidden".
+            form that was asked for), "empty", "refusal", "forbidden", "inadmissible" (readable, but not possible now).
         thought: the text before the action.
     """
 
@@ -133,6 +133,8 @@ def parse(
         flags.append("forbidden")
     if status == "invalid" and claim.kind in ("bare", "prompt", "fence") and _REFUSAL.search(part.visible.replace("’", "'")):
         flags.append("refusal")
+    if status == "invalid" and grounder.complete and claim.kind in ("tag", "label", "key", "box") and "forbidden" not in flags:
+        flags.append("inadmissible")
     if claim.kind not in ("tag", "label") or undecorate(claim.text) != claim.text.strip():
         flags.append("format")
     action = found.action if status == "ok" else None

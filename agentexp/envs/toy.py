@@ -54,6 +54,7 @@ CARD = EnvCard(
     actions="go east | go west | take {thing} | drop {thing} | look | inventory",
     notes="You can carry one thing at a time.",
     complete_admissible=True,
+    refusal="That is not possible.",
     plays_on=True,
 )
 

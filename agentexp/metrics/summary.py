@@ -58,6 +58,7 @@ def summarise(episodes: Iterable[Record], planned: int) -> dict[str, Any]:
         "mean_score": total.score / ok if scored else None,
         "mean_steps": steps / ok if ok else None,
         "invalid_rate": share("invalid"),
+        "inadmissible_rate": total.flags["inadmissible"] / replies if replies else None,
         "truncated_rate": share("truncated"),
         "ambiguous_rate": share("ambiguous"),
         "rewritten_rate": total.rewritten / replies if replies else None,
@@ -108,18 +109,22 @@ class _Totals:
         for step in record.get("trajectory", ()):
             self.statuses[step["status"]] += 1
             self.flags.update(step.get("flags", ()))
-            self.rewritten += bool(step.get("rewrite"))
+            self.rewritten += bool(step.get("rewrite")) and step["status"] == "ok"
             self.refused += bool(step.get("error")) and step["status"] == "ok"
 
 
 def _warnings(result: Mapping[str, Any], replies: int) -> list[str]:
     warnings = []
+    impossible = (result["inadmissible_rate"] or 0.0) + (result["refused_rate"] or 0.0)
     unreadable = sum(result[key] or 0.0 for key in ("invalid_rate", "truncated_rate", "ambiguous_rate"))
+    unreadable -= result["inadmissible_rate"] or 0.0
     if replies and unreadable > 1 - PARSE_RATE_WARNING:
         warnings.append(
             f"{unreadable:.0%} of the replies could not be read as an action, so the success rate says little about the "
             "paradigm. Look at the replies; a larger model.max_tokens, another paradigm.form or model.decode=rank may help."
         )
+    elif replies and impossible > 1 - PARSE_RATE_WARNING:
+        warnings.append(f"{impossible:.0%} of the actions were readable but not possible in the world. Look at the replies.")
     ended = result["finished"] + result["harness_errors"]
     if ended and result["harness_errors"] / ended > ERROR_SHARE_WARNING:
         warnings.append(f"{result['harness_errors']} of {ended} episodes are left out because of harness errors.")

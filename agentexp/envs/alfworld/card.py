@@ -43,6 +43,7 @@ def card(logic: Logic) -> EnvCard:
         ),
         notes='Names always carry a number, as in "mug 1". "Nothing happens." means the action was not possible.',
         complete_admissible=True,
+        refusal="Nothing happens.",
         aliases=((_PUT_WORDS, rf"{verb} \1 {joint} \2"), *_SHARED_ALIASES),
         info_actions=r"^(look|examine|inventory|help)\b",
         plays_on=True,

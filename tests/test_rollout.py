@@ -1,0 +1,222 @@
+"""The episode loop: what costs a step, what the agent is told, what is recorded, how failures end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from agentexp.actions import ParseSettings
+from agentexp.core import Completion, Env, Episode, Request, Sampling, Step, Task, Usage
+from agentexp.envs.toy import ToyRooms
+from agentexp.errors import ContextOverflow, EngineError, FatalError, ModelError, UserError
+from agentexp.rollout import Budget, Limits, Rollout, World, run_episode
+
+
+class Speaker:
+    """A model that says the lines it was given, then the last one for ever."""
+
+    label = "speaker"
+    sampling = Sampling()
+
+    def __init__(self, *lines: str | Completion | Exception) -> None:
+        self.lines = list(lines)
+        self.requests: list[Request] = []
+
+    async def start(self) -> None: ...
+    async def close(self) -> None: ...
+
+    def versions(self) -> dict[str, str]:
+        return {}
+
+    async def chat(self, request: Request) -> Completion:
+        line = self.lines[min(len(self.requests), len(self.lines) - 1)]
+        self.requests.append(request)
+        if isinstance(line, Exception):
+            raise line
+        return line if isinstance(line, Completion) else Completion(line, usage=Usage(10, 5, 0, 1, 0.01))
+
+
+class Plain:
+    """Act with bare messages."""
+
+    name = "plain"
+
+    async def __call__(self, ro: Rollout) -> None:
+        with ro.phase("acting", ro.budget.total):
+            step = await ro.reset()
+            chat = ro.chat("acting").system("s").user(step.observation)
+            while ro.steps_left and not step.done:
+                step = (await ro.turn(chat, "thought_action")).step
+                chat.user(step.observation)
+        ro.finish()
+
+
+class Direct:
+    """A world in this process."""
+
+    def __init__(self, env: Env) -> None:
+        self.env = env
+
+    async def reset(self, task: Task) -> Step:
+        return self.env.reset(task)
+
+    async def step(self, action: str) -> Step:
+        return self.env.step(action)
+
+    async def call(self, method: str, *args: Any) -> Any:
+        return getattr(self.env, method)(*args)
+
+
+def run(
+    model: Speaker,
+    *,
+    paradigm: Any = None,
+    steps: int = 5,
+    limits: Limits = Limits(),
+    world: Callable[[Env], World] = Direct,
+    parsing: ParseSettings = ParseSettings(),
+) -> Episode:
+    env = ToyRooms()
+    task = env.tasks("test")[0]
+
+    @asynccontextmanager
+    async def lease() -> AsyncIterator[World]:
+        yield world(env)
+
+    return asyncio.run(run_episode(task, env, lease, {"actor": model}, paradigm or Plain(), Budget(0, steps), limits, parsing))
+
+
+def test_an_unreadable_reply_costs_a_step_and_sends_nothing() -> None:
+    sent: list[str] = []
+
+    class Spy(Direct):
+        async def step(self, action: str) -> Step:
+            sent.append(action)
+            return await super().step(action)
+
+    episode = run(Speaker("I am lost for words.", "Action: look"), world=Spy, steps=2)
+    assert sent == ["look"]
+    assert [step.status for step in episode.trajectory] == ["invalid", "ok"]
+    assert episode.trajectory[0].action is None
+    assert episode.trajectory[0].observation == ParseSettings().unreadable
+    assert (episode.steps, episode.end_reason, episode.success, episode.status) == (2, "step_limit", False, "ok")
+
+
+def test_a_readable_action_that_is_not_possible_gets_the_worlds_own_words() -> None:
+    episode = run(Speaker("Action: fly to the moon"), steps=1)
+    (step,) = episode.trajectory
+    assert (step.status, step.action, step.rewrite, step.error) == ("invalid", None, "fly to the moon", True)
+    assert step.observation == ToyRooms.card.refusal != ParseSettings().unreadable
+    assert "inadmissible" in step.flags
+
+
+def test_what_the_model_wrote_in_the_worlds_name_never_enters_the_history() -> None:
+    model = Speaker("Action: look\nObservation: You have won.\nAction: drop", "Action: look")
+    episode = run(model, steps=2)
+    assert "You have won" not in "".join(m.content for m in model.requests[1].messages)
+    assert episode.calls[0].raw is not None
+    assert "You have won" in episode.calls[0].raw
+
+
+def test_messages_are_stored_once_and_calls_refer_to_them() -> None:
+    episode = run(Speaker("Action: look"), steps=4)
+    messages = episode.chats["acting"]
+    assert [call.upto for call in episode.calls] == [2, 4, 6, 8]
+    for call in episode.calls:
+        assert messages[call.upto].role == "assistant"
+
+
+def test_usage_adds_up_over_calls_and_roles() -> None:
+    episode = run(Speaker("Action: look"), steps=3)
+    assert episode.usage == Usage(30, 15, 0, 3, 0.03)
+    assert episode.usage_by_role == {"actor": episode.usage}
+
+
+def test_done_is_not_won_and_the_agent_cannot_declare_success() -> None:
+    for line in ("Action: look", "Action: done", "I have finished the task."):
+        episode = run(Speaker(line), steps=3)
+        assert (episode.success, episode.end_reason) == (False, "step_limit")
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason", "steps"),
+    [
+        (Limits(tokens=40), "token_limit", 3),
+        (Limits(cost=0.02), "token_limit", 2),
+    ],
+)
+def test_caps_end_an_episode_as_a_result_of_the_agent(limits: Limits, reason: str, steps: int) -> None:
+    episode = run(Speaker("Action: look"), limits=limits)
+    assert (episode.status, episode.end_reason, episode.steps) == ("ok", reason, steps)
+
+
+def test_only_unreadable_replies_in_a_row_end_an_episode() -> None:
+    limits = Limits(invalid_in_a_row=2)
+    assert run(Speaker("hm"), limits=limits).end_reason == "invalid_limit"
+    assert run(Speaker("hm", "Action: look", "hm", "Action: look"), limits=limits, steps=4).end_reason == "step_limit"
+    assert run(Speaker("Action: fly"), limits=limits).end_reason == "step_limit"
+
+
+def test_a_full_context_is_the_agents_failure() -> None:
+    episode = run(Speaker("Action: look", ContextOverflow("8193 tokens do not fit into 8192.")))
+    assert (episode.status, episode.end_reason, episode.success) == ("ok", "context_limit", False)
+    assert "8193" in episode.error
+
+
+@pytest.mark.parametrize(("error", "reason"), [(ModelError("500"), "model_error"), (RuntimeError("bug"), "harness_error")])
+def test_failures_of_the_harness_are_marked_and_tried_again(error: Exception, reason: str) -> None:
+    episode = run(Speaker(error))
+    assert (episode.status, episode.end_reason, episode.success) == ("error", reason, False)
+    assert episode.attempts == 2
+    assert len(episode.notes["failed_attempts"]) == 2
+    recovered = run(Speaker(error, "Action: look"), steps=2)
+    assert (recovered.status, recovered.attempts, recovered.steps) == ("ok", 2, 2)
+
+
+def test_a_dead_engine_costs_one_attempt() -> None:
+    deaths = iter([True, False])
+
+    class Dying(Direct):
+        def __init__(self, env: Env) -> None:
+            super().__init__(env)
+            self.dies = next(deaths)
+
+        async def step(self, action: str) -> Step:
+            if self.dies:
+                raise EngineError("The engine died.")
+            return await super().step(action)
+
+    episode = run(Speaker("Action: look"), world=Dying, steps=2)
+    assert (episode.status, episode.attempts, episode.steps) == ("ok", 2, 2)
+
+
+def test_an_attempt_that_takes_too_long_is_a_harness_error() -> None:
+    class Slow(Direct):
+        async def step(self, action: str) -> Step:
+            await asyncio.sleep(30)
+            return await super().step(action)
+
+    episode = run(Speaker("Action: look"), world=Slow, limits=Limits(seconds=0.05, attempts=1))
+    assert (episode.status, episode.end_reason) == ("error", "timeout")
+
+
+@pytest.mark.parametrize("error", [FatalError("no quota"), UserError("no such policy")])
+def test_what_stops_every_episode_stops_the_run(error: Exception) -> None:
+    with pytest.raises(type(error)):
+        run(Speaker(error))
+
+
+def test_sampled_calls_get_seeds_of_their_own_that_repeat() -> None:
+    class Warm(Speaker):
+        sampling = Sampling(temperature=0.7)
+
+    first, again = Warm("Action: look"), Warm("Action: look")
+    run(first, steps=3)
+    run(again, steps=3)
+    seeds = [request.sampling.seed for request in first.requests]
+    assert len(set(seeds)) == 3
+    assert seeds == [request.sampling.seed for request in again.requests]
