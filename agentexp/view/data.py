@@ -140,21 +140,21 @@ def by_kind(rows: Iterable[Row]) -> list[dict[str, Any]]:
     """Success per task type with Wilson intervals; harness errors counted apart, in no rate."""
     from agentexp.metrics.stats import wilson
 
+    rows = list(rows)
+    has_criterion = any(row["outcome"] in ("won", "failed") for row in rows)  # else explored or mapped only: no rate
     groups: dict[str, list[Row]] = {}
     for row in rows:
         groups.setdefault(row["kind"], []).append(row)
     table = []
     for kind, members in sorted(groups.items()):
-        scored = [row for row in members if row["outcome"] in ("won", "failed")]
-        won, n = sum(row["outcome"] == "won" for row in scored), len(scored)
-        line: dict[str, Any] = {"kind": kind, "n": n, "won": won, "rate": None, "interval": None}
-        if n:
-            low, high = wilson(won, n)
-            line |= {"rate": won / n, "interval": [low, high]}
-        line["steps"] = sum(row["steps"] for row in scored) / n if n else None
-        line["score"] = sum(row["score"] for row in scored) / n if n else None
+        finished = [row for row in members if row["outcome"] != "error"]
+        won, n = sum(row["outcome"] == "won" for row in finished), len(finished)
+        line: dict[str, Any] = {"kind": kind, "n": n, "won": won, "rate": None, "interval": None, "score": None}
+        if n and has_criterion:
+            line |= {"rate": won / n, "interval": list(wilson(won, n)), "score": sum(row["score"] for row in finished) / n}
+        line["steps"] = sum(row["steps"] for row in finished) / n if n else None
         line["invalid"] = sum(row["invalid"] for row in members)
-        line["errors"] = sum(row["outcome"] == "error" for row in members)
+        line["errors"] = len(members) - n
         table.append(line)
     return table
 

@@ -17,7 +17,20 @@ from typing import Any
 from agentexp.records import dump
 from agentexp.view.data import Blocks
 
-SCRIPTS = ("dom", "blocks", "chart", "knowledge", "conversation", "episode", "overview", "list", "search", "compare", "main")
+SCRIPTS = (
+    "dom",
+    "blocks",
+    "chart",
+    "knowledge",
+    "conversation",
+    "turns",
+    "episode",
+    "overview",
+    "list",
+    "search",
+    "compare",
+    "main",
+)
 
 
 def build_page(meta: dict[str, Any], blocks: Sequence[Blocks], title: str) -> Iterator[bytes]:

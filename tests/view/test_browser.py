@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 from browser_kit import Browser
-from view_kit import make_run
+from view_kit import episode, make_run
 
+from agentexp.records import episode_to_json
+from agentexp.store import RunFolder
 from agentexp.view import write_comparison, write_page
 
 
@@ -80,6 +82,29 @@ def test_episode_reads_as_a_conversation_with_its_stages(desktop: Browser, page:
         "return ['model', 'world'].map(c => getComputedStyle(document.querySelector('.turn.' + c)).backgroundColor)"
     )
     assert colours[0] != colours[1]
+    assert desktop.errors() == []
+
+
+def test_recalled_exploration_reads_like_one_that_was_made(desktop: Browser, tmp_path: Path) -> None:
+    done = episode(2, paradigm="react", steps=6)
+    calls, chat = done.calls, done.chats.pop("acting")
+    done.chats = {"exploring": chat}
+    done.notes = {
+        "summary": "Mugs are <b>often</b> in cabinets.",
+        "checkpoints": [{"kind": "object", "name": "mug", "step": 2}],
+    }
+    for step in done.trajectory:
+        step.phase, step.call = "exploring", None
+    calls.clear()
+    with RunFolder(tmp_path / "run") as run:
+        run.append(episode_to_json(done))
+    desktop.open(write_page(tmp_path / "run"))
+    open_row(desktop, 0)
+    assert len(desktop.all(".turn.model")) == len(desktop.all(".turn.world")) == 6
+    text = desktop.text("#main")
+    for words in ("from an earlier session", "Mugs are <b>often</b> in cabinets.", "object: mug", "1 of 1 covered"):
+        assert words in text
+    assert text.index("exploring 2") < text.index("object: mug") < text.index("exploring 3")
     assert desktop.errors() == []
 
 

@@ -95,6 +95,12 @@ def test_rate_by_kind_leaves_errors_out() -> None:
     assert line["interval"][0] == 0.0 and 0.7 < line["interval"][1] < 0.85  # Wilson, 0 of 1: 0.793
 
 
+def test_phases_without_criterion_have_no_rate() -> None:
+    rows = [row_of(json.loads(episode_to_json(episode(i)))) | {"outcome": "completed", "kind": "x"} for i in range(3)]
+    (line,) = by_kind(rows)
+    assert (line["n"], line["rate"], line["interval"], line["steps"]) == (3, None, None, 24.0)
+
+
 def test_partial_run_has_a_fresh_summary(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", 4, planned=9)
     with RunFolder(run) as folder:

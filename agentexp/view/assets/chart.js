@@ -29,7 +29,7 @@ function stopTrace(trace, stop, stopping) {
   const step = Math.max(18, Math.min(44, 640 / trace.length));
   const left = 34,
     width = left + step * trace.length + 12,
-    top = 16,
+    top = 22,
     high = 64,
     gap = 30,
     low = 64;
@@ -121,3 +121,26 @@ function stopTrace(trace, stop, stopping) {
 
 const traceLine = (r) =>
   `step ${r.t}: ΔK ${r.delta_k}, |M| ${r.known}, novelty ${fmt.num(r.novelty, 3)}, mean ${fmt.num(r.window_mean, 3)}${r.reason ? ', ' + r.reason : ''}`;
+
+// Share of the checkpoints covered after each step.
+function coverageCurve(hit, total) {
+  const last = hit[hit.length - 1].step;
+  const x = (step) => 40 + (step / Math.max(1, last)) * 414;
+  const y = (share) => 92 - 80 * share;
+  let path = `M${x(0)} ${y(0)}`;
+  hit.forEach((c, i) => {
+    path += ` H${x(c.step).toFixed(1)} V${y((i + 1) / total).toFixed(1)}`;
+  });
+  const label = `Coverage by step: ${fmt.percent(hit.length / total)} after step ${last}`;
+  return s(
+    'svg',
+    { class: 'trace coverage', viewBox: '0 0 470 112', role: 'img', 'aria-label': label },
+    s('title', {}, label),
+    [0, 0.5, 1].map((t) => [
+      s('text', { x: 35, y: y(t) + 3, class: 'tick end' }, `${100 * t} %`),
+      s('line', { x1: 40, x2: 454, y1: y(t), y2: y(t), class: 'track faint' }),
+    ]),
+    [0, last].map((step) => s('text', { x: x(step), y: 108, class: 'tick mid' }, step)),
+    s('path', { d: path, class: 'line covered' }),
+  );
+}

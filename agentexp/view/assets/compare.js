@@ -120,7 +120,7 @@ function divergence(x, y) {
 function pairView(rows, episodes) {
   const columns = rows.map((row, i) => {
     const letter = 'ab'[i];
-    const view = episodeView(runs[i], row, episodes[i]);
+    const view = episodeView(runs[i], row, episodes[i], episodes[1 - i]);
     return h(
       'section',
       { class: `column ${letter}`, 'aria-label': letter.toUpperCase() },
@@ -131,7 +131,11 @@ function pairView(rows, episodes) {
   const apart = divergence(...episodes);
   for (const { same, all: equal, at } of apart) {
     if (equal) continue;
-    at.forEach((index, i) => index !== undefined && columns[i].querySelector(`[data-step="${index}"]`)?.classList.add('apart'));
+    at.forEach((index, i) => {
+      const answer = index === undefined ? null : columns[i].querySelector(`[data-step="${index}"]`);
+      const said = answer?.previousElementSibling;
+      (said?.classList.contains('model') ? said : answer)?.classList.add('apart');
+    });
   }
   const words = apart.map(
     ({ phase, same, all: equal }) =>

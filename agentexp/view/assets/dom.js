@@ -31,7 +31,9 @@ const fmt = {
     x === null || x === undefined
       ? '–'
       : x >= 90
-        ? `${Math.floor(x / 60)} min ${Math.round(x % 60)} s`
+        ? x >= 5400
+          ? `${(x / 3600).toFixed(1)} h`
+          : `${(x / 60).toFixed(1)} min`
         : x >= 1
           ? `${x.toFixed(1)} s`
           : `${Math.round(x * 1000)} ms`,
@@ -81,7 +83,11 @@ const has = (value) =>
 
 // A block that is folded away until asked for; open at once when it holds what is searched for.
 function fold(summary, value, props = {}) {
-  const node = h('details', { class: `fold ${props.class || ''}`, open: props.open || has(value) }, h('summary', {}, summary));
+  const node = h(
+    'details',
+    { class: `fold ${props.class || ''}`, open: props.open || has(value instanceof Node ? value.textContent : value) },
+    h('summary', {}, summary),
+  );
   const show = () => {
     if (node.childElementCount === 1) node.append(value instanceof Node ? value : h('div', { class: 'pre' }, text(value)));
   };

@@ -3,16 +3,7 @@
 const PHASES = { mapping: 'Mapping', acting: 'Acting', exploring: 'Exploring', exploration: 'Exploring' };
 const phaseName = (name) =>
   PHASES[name] || (name ? name[0].toUpperCase() + name.slice(1).replaceAll('_', ' ') : 'Before the first phase');
-const HANDLED = new Set([
-  'map',
-  'map_source',
-  'map_error',
-  'stop',
-  'stop_trace',
-  'failed_attempts',
-  'checkpoints',
-  'checkpoints_hit',
-]);
+const HANDLED = new Set(['map', 'map_source', 'map_error', 'stop', 'stop_trace', 'failed_attempts', 'checkpoints', 'summary']);
 
 function facts(row, ep) {
   const u = ep.usage || {};
@@ -112,14 +103,22 @@ function knowledgeViews(ep, run) {
       ),
     );
   } else if (notes.map_error) views.push(h('p', { class: 'chip warn' }, text(notes.map_error)));
+  if (typeof notes.summary === 'string' && notes.summary)
+    views.push(h('div', { class: 'aside-card map' }, h('h3', {}, 'What was learnt: the summary K'), prose(notes.summary)));
+  if (notes.checkpoints?.length)
+    views.push(h('div', { class: 'aside-card' }, h('h3', {}, 'Checkpoints'), checkpointView(notes.checkpoints)));
   return views;
 }
 
-function episodeView(run, row, ep) {
+// `beside`: the episode of the same task in the other run, where two are compared.
+function episodeView(run, row, ep, beside = null) {
   const stages = conversation(ep);
+  const points = (ep.notes?.checkpoints || []).filter((c) => c.step !== null);
+  const hits = (phase, t) => (/^explor/.test(phase) ? points.filter((c) => c.step === t) : []);
   const body = h('div', { class: 'episode' });
   const goTo = (selector, block = 'center') => {
     const node = body.querySelector(selector);
+    for (let fold = node.closest('details'); fold; fold = fold.parentElement.closest('details')) fold.open = true;
     node.scrollIntoView({ block, behavior: matchMedia('(prefers-reduced-motion: reduce)').matches ? 'auto' : 'smooth' });
     node.focus({ preventScroll: true });
   };
@@ -162,7 +161,20 @@ function episodeView(run, row, ep) {
   const learnt = knowledgeViews(ep, run);
   const last = Math.max(...stages.map((stage, i) => (/^(mapping|explor)/.test(stage.name) ? i : -1)));
   if (run.artefacts.k_g) body.append(fold('General rules K_g that the agent was given', rulesView(run.artefacts.k_g)));
-  if (last < 0) body.append(...learnt);
+  // Beside another run, what only this one has is folded away, so that the common stages stand at the same height.
+  const learn = () => {
+    if (!beside) body.append(...learnt);
+    else if (learnt.length)
+      body.append(
+        h(
+          'details',
+          { class: 'fold', open: wanted.query !== '' },
+          h('summary', {}, 'What was learnt'),
+          h('div', { class: 'episode' }, learnt),
+        ),
+      );
+  };
+  if (last < 0) learn();
   stages.forEach((stage, i) => {
     const head = h(
       'h3',
@@ -170,12 +182,21 @@ function episodeView(run, row, ep) {
       phaseName(stage.name),
       h('span', { class: 'n' }, stage.steps ? fmt.plural(stage.steps, 'step') : ''),
     );
-    body.append(h('section', { class: 'stage' }, head, stage.events.map(eventView)));
-    if (i === last) body.append(...learnt);
+    const turns = h(
+      'section',
+      { class: 'stage' },
+      stage.events.map((event) => eventView(event, hits)),
+    );
+    const alone = beside && !beside.trajectory.some((step) => step.phase === stage.name);
+    if (alone)
+      body.append(
+        head,
+        h('details', { class: 'fold', open: wanted.query !== '' }, h('summary', {}, 'Only in this run'), turns),
+      );
+    else body.append(head, turns);
+    if (i === last) learn();
   });
   if (!stages.length) body.append(h('p', { class: 'quiet' }, 'No step and no model call is on record.'));
-  const points = checkpointList(ep.notes || {});
-  if (points) body.append(h('div', { class: 'aside-card' }, h('h3', {}, 'Checkpoints'), checkpointView(points)));
   const rest = Object.entries(ep.notes || {}).filter(([name]) => !HANDLED.has(name));
   if (rest.length)
     body.append(

@@ -104,39 +104,27 @@ function valueView(value) {
   );
 }
 
-// Checkpoints of ECC (paper 001) come as a list of {kind, name, step} or as {name: first step or null}.
-function checkpointList(notes) {
-  const raw = notes.checkpoints ?? notes.ecc?.checkpoints ?? notes.checkpoints_hit ?? notes.ecc?.hits;
-  if (!raw) return null;
-  const entries = Array.isArray(raw)
-    ? raw
-    : Object.entries(raw).map(([name, step]) => (isPlain(step) ? { name, step } : { name, ...step }));
-  return entries.map((entry) => {
-    if (isPlain(entry)) return { kind: '', name: String(entry), step: undefined };
-    if (Array.isArray(entry))
-      return { kind: entry.length > 2 ? entry[0] : '', name: entry[entry.length > 2 ? 1 : 0], step: entry[entry.length - 1] };
-    return {
-      kind: entry.kind ?? entry.category ?? '',
-      name: entry.name ?? entry.id ?? entry.checkpoint,
-      step: entry.step ?? entry.first_hit ?? entry.hit ?? null,
-    };
-  });
-}
-
+// Checkpoints of ECC (paper 001): {kind, name, step}; step: the exploring step that first covered it, 0 for the start, or null.
 function checkpointView(list) {
-  const hit = list.filter((c) => c.step !== null && c.step !== false);
+  const hit = list.filter((c) => c.step !== null).sort((x, y) => x.step - y.step);
+  const kinds = [...new Set(list.map((c) => c.kind))].map((kind) => {
+    const of = (all) => all.filter((c) => c.kind === kind).length;
+    return `${kind} ${of(hit)} / ${of(list)}`;
+  });
+  const missed = list.filter((c) => c.step === null);
   return h(
     'div',
-    {},
-    h('p', {}, `${hit.length} of ${list.length} covered${list.length ? ` (${fmt.percent(hit.length / list.length)})` : ''}`),
-    table(
-      ['kind', 'checkpoint', '#first hit'],
-      [...hit.sort((x, y) => x.step - y.step), ...list.filter((c) => !hit.includes(c))].map((c) => [
-        c.kind,
-        c.name,
-        c.step === null || c.step === false ? '–' : c.step === undefined ? 'hit' : c.step,
-      ]),
-      { label: 'Checkpoints' },
+    { class: 'parts' },
+    h('p', {}, `${hit.length} of ${list.length} covered (ECC ${fmt.percent(hit.length / list.length)}) · ${kinds.join(' · ')}`),
+    hit.length > 1 && coverageCurve(hit, list.length),
+    fold(
+      'All checkpoints',
+      table(
+        ['kind', 'checkpoint', '#first hit'],
+        [...hit, ...missed].map((c) => [c.kind, c.name, c.step ?? '–']),
+        { label: 'Checkpoints' },
+      ),
+      { open: list.length <= 12 },
     ),
   );
 }

@@ -210,7 +210,7 @@ function rowView(i) {
         { class: 'under' },
         h('span', { class: 'text' }, a.goal || below),
         unread > 0 && chip(`${unread} unreadable`, 'bad'),
-        !b && h('span', {}, `${fmt.tokens(a.tokens_in + a.tokens_out)} tok`),
+        !b && a.tokens_in > 0 && h('span', {}, `${fmt.tokens(a.tokens_in + a.tokens_out)} tok`),
       ),
     ),
   );

@@ -30,12 +30,15 @@ function overview() {
       `${fmt.int(finished)} / ${fmt.int(planned)}`,
       errors ? `${fmt.plural(errors, 'harness error')}, not counted as failures` : 'finished of planned, no harness errors',
     ),
-    tile('Steps', fmt.num(rows.length ? sum(rows, 'steps') / rows.length : null, 1), 'mean per episode, all phases'),
     tile(
-      'Model calls',
-      fmt.tokens(sum(rows, 'calls')),
-      `${fmt.tokens(sum(rows, 'tokens_in'))} tokens in, ${fmt.tokens(sum(rows, 'tokens_out'))} out`,
+      'Steps',
+      fmt.num(sm.mean_steps ?? (rows.length ? sum(rows, 'steps') / rows.length : null), 1),
+      'mean per episode, all phases',
     ),
+    tile('Model calls', fmt.tokens(sum(rows, 'calls')), [
+      `${fmt.tokens(sum(rows, 'tokens_in'))} tokens in, ${fmt.tokens(sum(rows, 'tokens_out'))} out`,
+      sm.setup?.calls > 0 && h('div', {}, `and ${fmt.plural(sm.setup.calls, 'call')} before the episodes`),
+    ]),
     tile('Time', fmt.seconds(sum(rows, 'seconds')), 'sum over episodes'),
     cost && tile('Cost', cost, 'sum over episodes'),
   ];

@@ -8,7 +8,7 @@ let used = 0;
 
 // Everything a person reads of an episode, in lower case.
 function readable(ep) {
-  const parts = [ep.goal, ep.error, JSON.stringify(ep.task.spec || {})];
+  const parts = [ep.goal, ep.error];
   for (const messages of Object.values(ep.chats)) for (const message of messages) parts.push(message.content);
   for (const call of ep.calls) parts.push(call.raw || '', call.reasoning || '');
   for (const step of ep.trajectory)
