@@ -188,6 +188,18 @@ def test_a_thing_with_two_states_is_no_news_twice() -> None:
     assert tracker.observe("look around", Step(KITCHEN)) == []
 
 
+def test_things_of_one_name_do_not_chase_each_other() -> None:
+    cups = KITCHEN.replace("\ta cupboard", "\ta cup (containing red paint)\n\ta cup (containing blue paint)\n\ta cupboard")
+    cups = cups.replace("a drawer.", "a cup (containing nothing), a drawer.")
+    tracker = ScienceWorld().fact_tracker()
+    first = tracker.observe(None, Step(cups))
+    assert {Fact("in", (f"{colour} paint", "cup"), "in") for colour in ("red", "blue")} <= set(first)
+    assert tracker.observe("look around", Step(cups)) == [] and Fact("empty", ("cup",)) not in first
+    tracker.observe("go to hallway", Step("You move to the hallway."))
+    other = HALL.replace("a picture", "a cup (containing nothing)")
+    assert not [fact for fact in tracker.observe("look around", Step(other)) if fact.value == "gone"]
+
+
 def test_mask_hides_numbers_names_and_lists() -> None:
     mask = ScienceWorld().fact_tracker().mask
     groups = [

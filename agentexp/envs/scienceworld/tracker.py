@@ -24,7 +24,8 @@ ARRIVED = re.compile(r"^You (?:move|teleport) to the (.+?)\.$")
 SWITCHED = re.compile(r"^The (.+?) is now (open|closed|activated|deactivated)\.")
 MEASURED = re.compile(r"^the (.+?) measures a temperature of (-?\d+)")
 POURED = re.compile(r"^You (?:pour|dunk) .* in(?:to)? the (.+?)[.,]")
-OPPOSITE = {"door": {"open": "closed", "closed": "open"}, "power": {"on": "off", "off": "on"}}
+POWER = {"activated": "on", "deactivated": "off"}
+OPPOSITE = {"open": "closed", "closed": "open", "on": "off", "off": "on"}
 VERBS = re.compile(
     r"^(open|close|pick up|put down|drop|move|pour|dunk|mix|activate|deactivate|use|connect|disconnect|read|eat|flush|focus on)"
     r"\s+(.+)$"
@@ -63,7 +64,7 @@ class ScienceWorldTracker:
         self._first: dict[tuple[str, tuple[str, ...]], Fact] = {}
         self._touched: set[str] = set()
         self._news: list[Fact] = []
-        self._doors: set[str] = set()
+        self._seen_from: dict[tuple[str, ...], str] = {}  # (thing, place) -> the room in which it was seen there
 
     def observe(self, action: str | None, step: Step) -> list[Fact]:
         """Facts that are new or changed."""
@@ -175,7 +176,11 @@ class ScienceWorldTracker:
         elif command.startswith("read ") and verb:
             self._add("text", (_type(verb[2]),), " ".join(text.split(":", 1)[-1].split())[:300])
         elif command.startswith(("look at", "examine")) and self.room:
-            self._thing(read_thing(text), self.room)
+            thing = read_thing(text)
+            if thing.seen_inside and thing.name:
+                self._contents(thing.name, thing.contents, thing.relation)
+            for state in thing.states:
+                self._state(thing.name, self.room, state)
 
     def _read_room(self, room: Room) -> None:
         self.room, self.rooms[room.name] = room.name, room
@@ -187,30 +192,33 @@ class ScienceWorldTracker:
         self._contents(room.name, room.things, "in")
 
     def _contents(self, place: str, things: list[Thing], relation: str) -> None:
-        """What a place holds now; what was there before and is not listed any more is gone."""
-        names = {thing.name for thing in things}
-        for kind, subject, value in list(self._facts.values()):
-            if kind == "in" and subject[1] == place and value != "gone" and subject[0] not in names:
-                self._add("in", subject, "gone")
-        if not things and place != "inventory":
-            self._add("empty", (place,))
-        for thing in things:
-            self._add("in", (thing.name, place), relation)
-            if place != "inventory":
-                self._thing(thing, self.room)
+        """What a place holds now; what was there before and is not listed any more is gone.
 
-    def _thing(self, thing: Thing, room: str) -> None:
-        for state in thing.states:
-            self._state(thing.name, room, state)
-        if thing.seen_inside and thing.name:
-            self._contents(thing.name, thing.contents, thing.relation)
+        Names repeat (three wood cups in one room): all of one name is merged before it is compared with what was known.
+        """
+        seen: dict[str, dict[str, str]] = {}
+        states: dict[tuple[str, str], set[str]] = {}
+        _collect(place, things, relation, seen, states)
+        room = "" if place == "inventory" else self.room
+        for holder, inside in seen.items():
+            for kind, subject, value in list(self._facts.values()):
+                here = kind == "in" and subject[1] == holder and self._seen_from.get(subject) == room
+                if here and value != "gone" and subject[0] not in inside:
+                    self._add("in", subject, "gone")
+            if not inside and holder != "inventory":
+                self._add("empty", (holder,))
+            for name, how in inside.items():
+                self._seen_from[(name, holder)] = room
+                self._add("in", (name, holder), how)
+        if room:
+            for (name, aspect), values in states.items():
+                self._state(name, room, " or ".join(sorted(values)), aspect=aspect)
 
-    def _state(self, thing: str, room: str, state: str, changed: bool = False) -> None:
-        state = {"activated": "on", "deactivated": "off"}.get(state, state)
-        aspect = next((name for name, opposite in OPPOSITE.items() if state in opposite), "stage")
-        key = ("state", (thing, room, aspect))
+    def _state(self, thing: str, room: str, state: str, *, aspect: str = "", changed: bool = False) -> None:
+        state = POWER.get(state, state)
+        key = ("state", (thing, room, aspect or _aspect(state)))
         if changed and key not in self._first:  # the agent has just changed it, so at reset it was the other way round
-            self._first[key] = Fact(*key, OPPOSITE[aspect][state])
+            self._first[key] = Fact(*key, OPPOSITE[state])
         self._add(*key, state)
 
     def _add(self, kind: str, subject: tuple[str, ...], value: str = "") -> None:
@@ -222,6 +230,24 @@ class ScienceWorldTracker:
             self._first[key] = fact
         self._facts[key] = fact
         self._news.append(fact)
+
+
+def _collect(
+    place: str, things: list[Thing], relation: str, seen: dict[str, dict[str, str]], states: dict[tuple[str, str], set[str]]
+) -> None:
+    """Gather a nested list: what each holder holds and how, and the states of each name."""
+    inside = seen.setdefault(place, {})
+    for thing in things:
+        inside[thing.name] = relation
+        for state in thing.states:
+            state = POWER.get(state, state)
+            states.setdefault((thing.name, _aspect(state)), set()).add(state)
+        if thing.seen_inside and thing.name:
+            _collect(thing.name, thing.contents, thing.relation, seen, states)
+
+
+def _aspect(state: str) -> str:
+    return {"open": "door", "closed": "door", "on": "power", "off": "power"}.get(state, "stage")
 
 
 def _type(words: str) -> str:
