@@ -61,7 +61,7 @@ def _running(name: str, summary: str) -> None:
 
 
 _running("eval", "Run a whole paradigm on a world and score it.")
-_running("explore", "Stage 1 of MAP: explore train tasks and distil the environment-general rules K_g.")
+_running("explore", "Stage 1 of MAP: rules K_g from train tasks. Or goal-free exploration: paradigm=explore_then_act.")
 _running("map", "Stages 1 and 2 of MAP: build and save one cognitive map per instance.")
 _running("act", "Stage 3 of MAP: act on the maps of an earlier run (maps=RUN_FOLDER).")
 

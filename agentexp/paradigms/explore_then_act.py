@@ -185,6 +185,7 @@ class ExploreThenAct:
         return Exploration(
             budget=session,
             explorer=ro.models[_role(ro.models, "explorer")].label,
+            goal=episode.goal,
             start=start.observation,
             steps=[replace(record, call=None) for record in episode.trajectory[first_step:]],
             chat=list(chat.messages),
@@ -260,6 +261,7 @@ def _role(models: Mapping[str, Model], *wanted: str) -> str:
 def _recall(ro: Rollout, found: Exploration) -> None:
     """Put an earlier exploration into the record as if it had just happened, except for its calls: they cost nothing now."""
     episode = ro.episode
+    episode.goal = found.goal
     ro.chat("exploring").messages.extend(found.chat)
     episode.trajectory += [replace(record, seconds=0.0) for record in found.steps]
     episode.steps += len(found.steps)

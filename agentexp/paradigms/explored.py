@@ -46,6 +46,7 @@ class Exploration:
     Attributes:
         budget: steps that the explorer was given.
         explorer: label of the model.
+        goal: what was hidden, for the record of the episodes that use it.
         start: the first observation.
         steps: what was done; `call` is None, because the calls belong to the episode that made them.
         chat: the explorer's conversation.
@@ -57,6 +58,7 @@ class Exploration:
 
     budget: int
     explorer: str
+    goal: str
     start: str
     steps: list[StepRecord] = field(default_factory=list)
     chat: list[Message] = field(default_factory=list)
@@ -158,7 +160,7 @@ class Slot:
             if line.get("budget") == budget:
                 steps = [StepRecord(**step) for step in line["steps"]]
                 chat = [Message(*message) for message in line["chat"]]
-                rest = {name: line[name] for name in ("budget", "explorer", "start", "stopped", "endings", "seconds")}
+                rest = {name: line[name] for name in ("budget", "explorer", "goal", "start", "stopped", "endings", "seconds")}
                 return Exploration(steps=steps, chat=chat, usage=Usage(**line["usage"]), **rest)
         return None
 

@@ -225,11 +225,13 @@ class Counting(ScriptedModel):
     def __init__(self, policy: str = "curious", label: str = "", slow: float = 0.0) -> None:
         super().__init__(policy, label=label or f"scripted-{policy}")
         self.asked: list[str] = []
+        self.seeds: list[int | None] = []
         self.slow = slow
         self.sampling = Sampling()
 
     async def chat(self, request: Request) -> Completion:
         self.asked.append(f"{request.view.phase}/{request.purpose}")
+        self.seeds.append(request.sampling.seed)
         await asyncio.sleep(self.slow)
         return replace(await super().chat(request), usage=Usage(100, 10, calls=1, cost=0.01))
 
@@ -314,6 +316,23 @@ def test_a_recalled_exploration_leads_to_the_same_episode(tmp_path: Path) -> Non
     assert all(record["notes"]["exploration"]["cached"] for record in records(recalled))
     assert [without_times(r) for r in records(fresh)] == [without_times(r) for r in records(recalled)]
     assert [r["end_reason"] for r in records(explored)] == ["completed"] * 3
+    again = make(tmp_path / "b", ExploreThenAct(explore_steps=6, act=False), "explore", actor=Counting("mapuser"))
+    again.folder = tmp_path / "b" / "again"
+    run_sync(again)
+    assert [without_times(r) for r in records(explored)] == [without_times(r) for r in records(again)]
+
+
+def test_sampling_seeds_do_not_depend_on_what_was_recalled(tmp_path: Path) -> None:
+    seeds: list[list[int | None]] = []
+    for name in ("fresh", "recalled"):
+        model = Counting("mapuser")
+        model.sampling = Sampling(temperature=0.7)
+        each = make(tmp_path, ExploreThenAct(explore_steps=6), tasks=1, actor=model)
+        each.folder = tmp_path / name
+        run_sync(each)
+        seeds.append(model.seeds)
+    fresh, recalled = seeds
+    assert len(fresh) > 7 and recalled == fresh[7:] and len(set(fresh)) == len(fresh)
 
 
 def test_every_budget_of_one_session_needs_one_exploration(tmp_path: Path) -> None:
@@ -409,3 +428,64 @@ def test_the_folder_says_what_its_hash_stands_for(tmp_path: Path) -> None:
     assert artefacts == {"knowledge": f"toy/{about.parent.name}"}
     text = about.read_text() + json.dumps(artefacts)
     assert str(tmp_path) not in text
+
+
+# -------------------------------------------------------------------------------------------------------- the commands
+
+
+def composed(root: Path, command: str, *overrides: str) -> Run:
+    """The run that a command line leads to."""
+    from hydra import compose, initialize_config_dir
+    from omegaconf import OmegaConf
+
+    from agentexp.commands import make_run
+    from agentexp.config import Overrides
+
+    folder = Path(__file__).resolve().parents[2] / "conf"
+    lines = ["env=toy", "model=scripted", "paradigm=explore_then_act", f"output_root={root}", "progress=off", *overrides]
+    with initialize_config_dir(str(folder), version_base=None):
+        node = compose(command, overrides=lines)
+    config = OmegaConf.to_container(node, resolve=True)
+    assert isinstance(config, dict)
+    return make_run({str(key): value for key, value in config.items()}, Overrides.of(lines))
+
+
+def test_the_explore_command_explores_the_users_split_and_does_not_act(tmp_path: Path) -> None:
+    default = composed(tmp_path, "explore", "model.policy=curious")
+    assert default.split == "test" and isinstance(default.paradigm, ExploreThenAct) and not default.paradigm.acts
+    chosen = composed(tmp_path, "explore", "model.policy=curious", "env.split=dev", "env.limit=2", "paradigm.explore_steps=6")
+    summary, code = run_sync(chosen)
+    assert (code, summary["finished"], summary["split"]) == (0, 2, "dev")
+    assert {record["end_reason"] for record in records(chosen)} == {"completed"}
+    assert not list(tmp_path.rglob("kg.json"))
+    acting = composed(
+        tmp_path,
+        "eval",
+        "model.policy=mapuser",
+        "+model@roles.explorer=scripted",
+        "roles.explorer.policy=curious",
+        "env.split=dev",
+        "env.limit=2",
+        "paradigm.explore_steps=6",
+    )
+    run_sync(acting)
+    assert all(record["notes"]["exploration"]["cached"] for record in records(acting))
+    with pytest.raises(UserError, match="train, dev, test"):
+        composed(tmp_path, "explore", "env.split=valid")
+
+
+def test_map_stage_1_still_explores_its_own_split(tmp_path: Path) -> None:
+    explore = composed(tmp_path, "explore", "paradigm=explore")
+    assert explore.split == "train"
+    nested = composed(tmp_path, "eval", "paradigm=map", "env.split=test").explore
+    assert nested is not None and nested().folder == explore.folder
+
+
+def test_max_steps_is_split_over_exploring_and_acting(tmp_path: Path) -> None:
+    whole = composed(tmp_path, "eval", "budget=custom", "budget.mapping=10", "budget.acting=50")
+    assert whole.budget == Budget(0, 50, 50) and whole.budget.total == 100
+    cut = composed(tmp_path, "eval", "budget=custom", "budget.mapping=10", "budget.acting=50", "max_steps=20", "env.limit=2")
+    assert cut.budget == Budget(0, 10, 10)
+    cut.models["actor"] = Counting("myopic")  # type: ignore[index]
+    run_sync(cut)
+    assert all(record["steps_by_phase"]["exploring"] == 10 for record in records(cut))
