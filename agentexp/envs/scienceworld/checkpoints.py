@@ -26,8 +26,8 @@ from agentexp.errors import UserError
 
 HIDDEN = re.compile(r"^(agent|inventory|air|anode|cathode|terminal \d+|drain)$")
 FURNITURE = re.compile(
-    r"^(bathtub|bed|book shelf|chair|closet|couch|counter|(large |paint )?cupboard|desk|drawer|fountain|ground|mattress|sink|table"
-    r"|toilet)$"
+    r"^(bathtub|bed|book shelf|chair|closet|couch|counter|(large |paint )?cupboard|desk|drawer|fountain|ground|mattress|sink"
+    r"|table|toilet)$"
 )
 VESSEL = re.compile(r"\b(bowl|cup|jar|jug|pot)$")
 LIFE_TASKS = ("4-", "5-", "7-", "8-", "10-")

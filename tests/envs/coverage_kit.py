@@ -1,0 +1,76 @@
+"""Explorations without a goal by scripted agents, and agents that only recite names."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+from agentexp.core import Checkpoint, HasCheckpoints, Step, Task, View
+from agentexp.metrics.ecc import Coverage, Ecc
+from agentexp.models.scripted_random import random_action
+
+Agent = Callable[[View], str]
+
+
+def explore(env: Any, task: Task, agent: Agent, steps: int, relevance: str = "task_closure") -> Ecc:
+    """A session of so many steps in which the agent sees no goal, and its coverage."""
+    assert isinstance(env, HasCheckpoints)
+    step = replace(env.reset(task), goal="")  # type: ignore[attr-defined]
+    coverage = Coverage(env.checkpoints(relevance), env.checkpoint_matcher())
+    coverage.observe(0, None, step)
+    tracker = env.fact_tracker()  # type: ignore[attr-defined]
+    tracker.observe(None, step)
+    history: list[tuple[str, Step]] = []
+    for t in range(1, steps + 1):
+        left = steps - t + 1
+        action = agent(View(task, "", "exploring", step, history, left, None, {}, tracker, env, _no_oracle, {}))  # type: ignore[arg-type]
+        step = env.step(action)  # type: ignore[attr-defined]
+        history.append((action, step))
+        tracker.observe(action, step)
+        coverage.observe(t, action, step)
+    return coverage.result()
+
+
+def recite(env: Any, task: Task, forms: Iterable[str], relevance: str = "all") -> Ecc:
+    """Say every name of the instance in each form, from the initial state; "{}" is the name.
+
+    Of an affordance ("take key"), the name alone ("key") is said, and the whole of it as an intention.
+    """
+    step = env.reset(task)
+    points = env.checkpoints(relevance)
+    coverage = Coverage(points, env.checkpoint_matcher())
+    coverage.observe(0, None, step)
+    t = 0
+    for checkpoint in points:
+        said = checkpoint.name.split(" ", 1)[1] if checkpoint.kind == "affordance" else checkpoint.name
+        for action in [form.format(said) for form in forms] + [f"I could {checkpoint.name}"]:
+            t += 1
+            coverage.observe(t, action, env.step(action))
+    return coverage.result()
+
+
+def systematic(env: Any, seed: int = 0) -> Agent:
+    """The world's curious explorer."""
+    return env.policy("curious", seed).act  # type: ignore[no-any-return]
+
+
+def at_random(seed: int = 0) -> Agent:
+    """Random actions."""
+    rng = random.Random(seed)
+    return lambda view: random_action(view, rng)
+
+
+def repetitive() -> Agent:
+    """The first possible action, again and again."""
+    return lambda view: (view.step.admissible or ("look around",))[0] if not view.history else view.history[-1][0]
+
+
+def names(points: Iterable[Checkpoint], kind: str) -> set[str]:
+    """Names of the checkpoints of a kind."""
+    return {checkpoint.name for checkpoint in points if checkpoint.kind == kind}
+
+
+async def _no_oracle() -> list[str]:
+    raise AssertionError("an explorer has no expert")
