@@ -123,7 +123,7 @@ def _open_tag(text: str, start: int, limit: int) -> Claim:
 def _keys(text: str, patterns: Patterns) -> list[Claim]:
     claims = []
     for key in patterns.key.finditer(text):
-        name = key["name"] or key["attribute"]
+        name = key["name"] or key["attribute"] or key["property"]
         at = key.end()
         if text[at : at + 1] == "[":
             close = text.find("]", at)

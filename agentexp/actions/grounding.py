@@ -13,7 +13,8 @@ Outcome = Literal["ok", "none", "ambiguous"]
 
 # Where a second command or an explanation may begin. A comma or an ampersand inside a number or a name does not separate.
 _JOINT = re.compile(
-    r"(?P<joint>,?\s+and\s+then\s|,?\s+then\s|,?\s+and\s|,(?!\d)\s*(?:and\s|then\s)*|;\s*|\s*\n\s*|\s&\s|\s&&\s|\s->\s|\s[→⇒]\s)"
+    r"(?P<joint>,?\s+and\s+then\s|,?\s+then\s|,?\s+and\s|,(?!\d)\s*(?:and\s|then\s)*|;\s*|\s*\n\s*|\s&\s|\s&&\s|"
+    r"\s[|+]\s|\sfollowed by\s|\s->\s|\s[→⇒]\s)"
     r"|(?P<remark>[.!?:](?=\s)|\s*\(|\s[-–—]{1,2}\s|\s#\s|\s//\s)",
     re.IGNORECASE,
 )

@@ -221,17 +221,21 @@ def _compile(
         soft=_re(
             rf"^[ \t>*#_+\-\d.)\[【]{{0,20}}+(?:{observed})[ ]*[#(]?\d*[)\]】 *_]*(?::|\n|$)"
             rf"|(?<![\w\"'\\])(?P<capital>{observed})[ ]*\d*[ *_]*:"
+            rf"|[\[【]\s*(?:{observed})\s*\d*\s*[\]】]"
             rf"|<\s*(?:{observed}|tool_response|tool_result|function_results?|result)\s*>",
             re.M,
         ),
         answer_open=_re(rf"<\s*(?:{tag})(?:[ ][^<>\n]{{0,80}})?\s*>|[\[【]\s*(?:{tag})[ ]*\d*\s*[\]】]"),
         answer_close=_re(rf"<\s*[/\\]\s*(?:{tag})\s*>|[\[【]\s*/\s*(?:{tag})\s*[\]】]"),
-        label=_re(rf"{_LEAD}(?:{_PHRASE})(?P<name>{action}){_INDEX}{_VERB}{_CLOSERS}{_SEPARATOR}{_MARKS}", re.M),
-        heading=_re(rf"{_LEAD}(?:{_PHRASE})(?P<name>{action})(?:[ ]+[#(]?\d{{1,3}}\)?)?(?:[^\w\n]|_){{0,60}}+$", re.M),
+        label=_re(rf"{_LEAD}(?:{_PHRASE})(?P<name>{action})s?{_INDEX}{_VERB}{_CLOSERS}{_SEPARATOR}{_MARKS}", re.M),
+        heading=_re(rf"{_LEAD}(?:{_PHRASE})(?P<name>{action})s?(?:[ ]+[#(]?\d{{1,3}}\)?)?(?:[^\w\n]|_){{0,60}}+$", re.M),
         inline=_re(rf"(?<!\w)(?:{_PHRASE})(?P<name>{action}){_INDEX}{_VERB}[ *_`]*:{_MARKS}"),
         stop=_re(rf"(?<=\s)[*_]*(?P<name>{everything})[ ]*\d*[ *_]*:"),
         thought=_re(rf"{_LEAD}(?:{thought}){_INDEX}{_CLOSERS}:", re.M),
-        key=_re(rf"(?P<open>\\{{0,4}}[\"'])(?P<name>{key})(?P=open)\s*:\s*|(?<=[\s(,])(?P<attribute>{key})\s*=\s*(?=[\"'])"),
+        key=_re(
+            rf"(?P<open>\\{{0,4}}[\"'])(?P<name>{key})(?P=open)\s*:\s*"
+            rf"|(?<=[\s(,])(?P<attribute>{key})\s*=\s*(?=[\"'])|(?<=[{{,])\s*(?P<property>{key})\s*:\s*(?=[\"'])"
+        ),
         parameter=_re(
             rf"<(?P<open>\w+)(?:\s[^<>]{{0,80}}?name\s*=\s*[\"']?|=)(?:{key})[\"']?\s*>(?P<value>[^<]{{0,2000}})</(?P=open)\s*>"
         ),
