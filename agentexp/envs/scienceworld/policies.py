@@ -39,7 +39,7 @@ MEASURE = re.compile(
 )
 # Typical life spans in years (general knowledge); only the order matters.
 YEARS = {
-    "dragonfly": 0.3, "butterfly": 0.1, "moth": 0.1, "bee": 0.2, "ant": 1, "mouse": 2, "chipmunk": 4, "hedgehog": 5,
+    "dragonfly": 0.3, "butterfly": 0.1, "moth": 0.1, "bee": 0.2, "ant": 1, "mouse": 2, "hedgehog": 3, "chipmunk": 4,
     "chameleon": 6, "rabbit": 8, "wolf": 9, "blue jay": 7, "dove": 10, "frog": 10, "beaver": 12, "toad": 11, "brown bear": 25,
     "turtle": 40, "crocodile": 60, "elephant": 65, "parrot": 70, "giant tortoise": 150,
 }  # fmt: skip
@@ -63,7 +63,7 @@ class _Reader:
         self.rng = random.Random(seed)
         self.known = ScienceWorldTracker()
         self.done: set[str] = set()
-        self.answer = ""
+        self.answer, self.refused = "", False
         self._read = 0
 
     def look(self, view: View) -> None:
@@ -78,7 +78,7 @@ class _Reader:
             self.done.add(here)
             self.known.observe(action, step)
         self._read = len(view.history)
-        self.answer = view.step.observation
+        self.answer, self.refused = view.step.observation, view.step.error
 
     def tried(self, action: str) -> bool:
         """Whether the action was sent in this room before."""
@@ -253,6 +253,10 @@ class MapUser(Curious):
         yield f"pick up {carried}"
         yield from self._go(room)
         yield f"move {carried} to {box}"
+        if self.refused:  # an egg may have hatched on the way: take its name of now
+            yield "inventory"
+            held = [fact.subject[0] for fact in self.known.facts() if fact[1][1:] == ("inventory",) and fact.value == "in"]
+            yield from (f"move {name} to {box}" for name in held if fits.search(name))
 
     def _lifespan(self, goal: str) -> Iterator[str]:
         yield from self._go("outside")
