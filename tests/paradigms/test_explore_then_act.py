@@ -419,6 +419,14 @@ def test_torn_and_foreign_lines_are_skipped(tmp_path: Path) -> None:
         assert [json.loads(line)["kind"] for line in good] == ["exploration", "summary"]
 
 
+def test_an_exploration_that_a_limit_cut_off_is_not_kept(tmp_path: Path) -> None:
+    poor = make(tmp_path, ExploreThenAct(explore_steps=6), actor=Counting("mapuser"))
+    poor.limits = Limits(tokens=400)
+    run_sync(poor)
+    assert {record["end_reason"] for record in records(poor)} == {"token_limit"}
+    assert not any(file.read_bytes() for file in (tmp_path / "knowledge").rglob("*.jsonl"))
+
+
 def test_the_folder_says_what_its_hash_stands_for(tmp_path: Path) -> None:
     each = make(tmp_path, ExploreThenAct(explore_steps=6), actor=Counting("mapuser"))
     run_sync(each)
