@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 from agentexp.core import Checkpoint, CheckpointMatcher, HasCheckpoints, Step, StepRecord
 from agentexp.metrics.resample import Estimate, ratio
@@ -182,11 +182,25 @@ def summarise_ecc(explorations: Sequence[Ecc], ks: Sequence[int] = CURVE) -> Ecc
     )
 
 
-async def instance_checkpoints(ro: Rollout, relevance: Relevance = "task_closure") -> list[Checkpoint] | None:
-    """Ask the engine for the instance's checkpoints. Call it right after a reset; None where the world has no checkpoints."""
-    if not isinstance(ro.env, HasCheckpoints):
-        return None
-    return cast("list[Checkpoint]", await ro.world.call("checkpoints", relevance))
+async def instance_checkpoints(ro: Rollout, relevance: Relevance = "task_closure") -> list[Checkpoint]:
+    """The instance's checkpoints from the engine. Call it right after a reset; empty where the world has none.
+
+    An explorer does not get to see them, so the hidden task stays hidden.
+    """
+    points: list[Checkpoint] = await ro.world.call("checkpoints", relevance) if isinstance(ro.env, HasCheckpoints) else []
+    return points
+
+
+def note_coverage(ro: Rollout, checkpoints: Iterable[Checkpoint], start: str, steps: Iterable[StepRecord]) -> None:
+    """Keep the note "checkpoints" of an exploration; nothing happens where the world has none.
+
+    Args:
+        checkpoints: from `instance_checkpoints`.
+        start: the exploration's first observation.
+        steps: its steps.
+    """
+    if isinstance(ro.env, HasCheckpoints):
+        ro.note(NOTE, cover(checkpoints, ro.env.checkpoint_matcher(), start, steps).note())
 
 
 def _checkpoint(value: Checkpoint | tuple[str, str]) -> Checkpoint:

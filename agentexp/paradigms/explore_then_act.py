@@ -21,9 +21,10 @@ from contextlib import nullcontext
 from dataclasses import asdict, replace
 from typing import Any
 
-from agentexp.core import FactTracker, HasFacts, Model, Step, StepRecord, Usage
+from agentexp.core import Checkpoint, FactTracker, HasFacts, Model, Step, StepRecord, Usage
 from agentexp.envs.goal_free import goal_free_actions, goal_hidden
 from agentexp.errors import ContextOverflow, LimitReached, UserError
+from agentexp.metrics.ecc import Relevance, instance_checkpoints, note_coverage
 from agentexp.paradigms.context import Context
 from agentexp.paradigms.explored import Exploration, ExplorationStore, Slot, Summary
 from agentexp.paradigms.json_reply import token_limit
@@ -47,6 +48,7 @@ class ExploreThenAct:
         act: False ends after the summary (`agentexp explore`).
         stop_early: the explorer may end the session with "finish exploring".
         cache: use and keep explorations and summaries below `<output_root>/knowledge`.
+        coverage: which checkpoints ECC counts (metrics/ecc.py): what the hidden task can need, or all.
         summary_words: most words of K; longer ones are cut. 0 writes no summary and needs `act` False.
         summary_tokens: limit of the summariser's reply; the model's own where that is higher.
         style: of the executor's prompts, see `ReAct`.
@@ -67,6 +69,7 @@ class ExploreThenAct:
         act: bool = True,
         stop_early: bool = True,
         cache: bool = True,
+        coverage: Relevance = "task_closure",
         summary_words: int = 300,
         summary_tokens: int = 1024,
         style: Style = "full",
@@ -90,7 +93,7 @@ class ExploreThenAct:
                 "paradigm.summary_words=0 leaves the executor without notes; it is for exploring alone (act=false)."
             )
         self.explore_steps, self.explore_budget, self.direct_bonus, self.acts = explore_steps, explore_budget, direct_bonus, act
-        self.stop_early, self.cache = stop_early, cache
+        self.stop_early, self.cache, self.coverage = stop_early, cache, coverage
         self.summary_words, self.summary_tokens = summary_words, summary_tokens
         self.style = style
         self.actor = ReAct(style, form, show_admissible, show_steps_left, examples)
@@ -140,12 +143,15 @@ class ExploreThenAct:
                 found = slot.exploration(session) if slot else None
                 cached = found is not None
                 if found is None:
-                    found = await self._explore(ro, session)
+                    found, points = await self._explore(ro, session)
                     if slot:
                         slot.add(found)
                 else:
                     _recall(ro, found)
+                    await ro.world.reset(ro.task)
+                    points = await instance_checkpoints(ro, self.coverage)
                 ro.note("exploration", _note(found, steps, cached))
+                note_coverage(ro, points, found.start, found.steps)
                 seen = found.steps[:steps]
                 ro.history = [(record.action or "", _step(record)) for record in seen]
                 ro.tracker = _read(ro, found.start, seen)
@@ -156,11 +162,12 @@ class ExploreThenAct:
         ro.knowledge["summary"] = summary.text
         return render("explore_then_act/act_block", ro.task.env, style=self.style, summary=summary.text)
 
-    async def _explore(self, ro: Rollout, session: int) -> Exploration:
+    async def _explore(self, ro: Rollout, session: int) -> tuple[Exploration, list[Checkpoint]]:
         first_step, first_call, started = len(ro.episode.trajectory), len(ro.episode.calls), time.perf_counter()
         stopped, endings = "budget", list[dict[str, Any]]()
         with goal_hidden(ro) as world:
             start = await ro.reset(show_goal=False)
+            points = await instance_checkpoints(ro, self.coverage)
             chat = ro.chat("exploring").system(self._prompt(ro, session))
             text = self.explorer.first(start, ro.steps_left)
             while ro.steps_left > 0:
@@ -182,7 +189,7 @@ class ExploreThenAct:
                 endings += [{"step": session - ro.steps_left, **asdict(event)} for event in world.events[len(endings) :]]
                 text = self.explorer.next(turn.step, ro.steps_left)
         episode = ro.episode
-        return Exploration(
+        found = Exploration(
             budget=session,
             explorer=ro.models[_role(ro.models, "explorer")].label,
             goal=episode.goal,
@@ -194,6 +201,7 @@ class ExploreThenAct:
             usage=sum((call.usage for call in episode.calls[first_call:]), Usage()),
             seconds=round(time.perf_counter() - started, 3),
         )
+        return found, points
 
     def _prompt(self, ro: Rollout, session: int) -> str:
         card = ro.env.card

@@ -298,6 +298,7 @@ def test_executors_share_explorations(tmp_path: Path) -> None:
         was, now = old["notes"]["exploration"], new["notes"]["exploration"]
         assert (was["cached"], was["summary_cached"], now["cached"], now["summary_cached"]) == (False, False, True, True)
         assert was["usage"] == now["usage"] and now["usage"]["cost"] == pytest.approx(0.1)
+        assert old["notes"]["checkpoints"] == new["notes"]["checkpoints"]
         assert now["summary_usage"]["calls"] == 1 and was["start"] == now["start"]
         assert new["usage"]["calls"] == new["steps_by_phase"]["acting"]  # paid for now: acting alone
         assert old["usage"]["calls"] == old["steps_by_phase"]["acting"] + 11
