@@ -129,6 +129,26 @@ def view(
 
 
 @app.command()
+def export(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders, or folders above them.")],
+    form: Annotated[
+        str, typer.Option("--format", help="parquet, csv, jsonl (tables); messages, sharegpt, hf (fine-tuning); inspect.")
+    ] = "parquet",
+    out: Annotated[Path | None, typer.Option(help="Folder or file (default: the folder export in the run folder).")] = None,
+    only_success: Annotated[bool, typer.Option("--only-success", help="Conversations of solved tasks only.")] = False,
+    role: Annotated[list[str] | None, typer.Option(help="Conversations with replies of this role only; repeatable.")] = None,
+    phase: Annotated[list[str] | None, typer.Option(help="Conversations of this phase only; repeatable.")] = None,
+    with_errors: Annotated[bool, typer.Option("--with-errors", help="Conversations of harness errors too.")] = False,
+) -> None:
+    """Export runs: tables for pandas, conversations for fine-tuning, logs for Inspect AI."""
+    from agentexp.export import Filters
+    from agentexp.export import export as export_runs
+
+    path, lines = export_runs(runs, form, out, Filters(only_success, tuple(role or ()), tuple(phase or ()), with_errors))
+    typer.echo("\n".join([*lines, str(path)]))
+
+
+@app.command()
 def parse(
     file: Annotated[
         Path, typer.Argument(help="JSON lines with id, content, reasoning_content, finish_reason, admissible, env.")
