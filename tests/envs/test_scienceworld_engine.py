@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -254,3 +255,15 @@ def test_no_jvm_outlives_a_killed_parent() -> None:
     parent.wait()
     parent.stdout.close()
     assert gone(jvm)
+
+
+def test_nothing_is_left_where_the_program_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine writes a table of its object types into its working folder."""
+    monkeypatch.chdir(tmp_path)
+    engine = Engine()
+    try:
+        engine.load("boil", 0, frozenset())
+        engine.object_tree()
+    finally:
+        engine.close()
+    assert list(tmp_path.iterdir()) == []

@@ -74,13 +74,17 @@ class Engine:
         self._failures = (Py4JError, OSError)
         self._closed = False
         self._last_words: deque[str] = deque(maxlen=5)
-        command = [str(java), *JVM_OPTIONS, *options, "-classpath", os.pathsep.join((find_jar_path(), str(jar)))]
+        classpath = os.pathsep.join(map(os.path.abspath, (find_jar_path(), jar)))
+        command = [str(java), *JVM_OPTIONS, *options, "-classpath", classpath]
+        # The engine writes object_type_ids.tsv where it runs; that must not be the user's folder.
+        self._folder = tempfile.TemporaryDirectory(prefix="agentexp-scienceworld-", ignore_cleanup_errors=True)
         # Port 0: the system chooses. The JVM stays in this process' group, which the pool kills as one when a worker hangs.
         self._process = subprocess.Popen(
             [*command, "py4j.GatewayServer", "--die-on-broken-pipe", "--enable-auth", "0"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
+            cwd=self._folder.name,
         )
         try:
             port, token = self._greeting()
@@ -142,6 +146,7 @@ class Engine:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        self._folder.cleanup()
 
     def _greeting(self) -> tuple[int, str]:
         """Port and password, which py4j prints first; notes of the JVM before them are skipped."""
