@@ -66,8 +66,8 @@ class Engine:
     def __init__(self, options: tuple[str, ...] = ()) -> None:
         java, jar = find_java(), find_jar()
         try:
-            from py4j.java_gateway import GatewayParameters, JavaGateway, find_jar_path  # type: ignore[import-untyped]
-            from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+            from py4j.java_gateway import GatewayParameters, JavaGateway, find_jar_path
+            from py4j.protocol import Py4JError
         except ImportError as error:
             raise MissingDependency(f"ScienceWorld needs the py4j package: {INSTALL}.") from error
         logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it logs every lost connection, which we raise anyway
