@@ -7,8 +7,8 @@ A text game of ALFWorld is one room, so the paper's rooms cannot be the location
                      each receptacle that takes some thing of this game. Mean M of the 274 official games: 133.6.
     "task_closure"   what the hidden goal can need. Kept are receptacles whose type takes the goal's object type or the lamp,
                      and the goal receptacles and the needed appliance. Locations: these; objects: the goal's, lamps and what
-                     can be picked up in kept receptacles; affordances: open and close each kept one that has a door, take by type
-                     of thing, put by type of receptacle, use each switch, clean, heat and cool by type of appliance.
+                     can be picked up in kept receptacles; affordances: open and close each kept one that has a door, take by
+                     type of thing, put by type of receptacle, use each switch, clean, heat and cool by type of appliance.
                      Mean M of the same games: 67.1.
 
 Names are the game's ("drawer 1"); an affordance is a verb and what it is done to ("open drawer 1", "take mug 1", "take mug").
