@@ -67,11 +67,29 @@ _running("act", "Stage 3 of MAP: act on the maps of an earlier run (maps=RUN_FOL
 
 
 @app.command()
-def envs() -> None:
+def envs(
+    what: Annotated[
+        str | None,
+        typer.Argument(metavar="[variants]", help="variants: count ALFWorld's changed games and solve each on paper."),
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="variants: folder of the official games (default: generated games).")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="variants: as env.variant_seed.")] = 0,
+) -> None:
     """List the worlds: what is available, what is missing and how to install it."""
-    from agentexp.inventory import show_envs
+    from agentexp.errors import UserError
 
-    show_envs()
+    if what == "variants":
+        from agentexp.envs.alfworld.variant_table import show
+
+        show(data, seed)
+    elif what is None:
+        from agentexp.inventory import show_envs
+
+        show_envs()
+    else:
+        raise UserError(f"agentexp envs {what} is unknown. Use agentexp envs, or agentexp envs variants.")
 
 
 @app.command()

@@ -277,6 +277,25 @@ class HasCheckpoints(Protocol):
         ...
 
 
+@runtime_checkable
+class HasPerturbation(Protocol):
+    """The world can change while an episode goes on, without a word to the agent (MAP, appendix C.4).
+
+    Attributes:
+        perturbs: whether this run asks for it.
+    """
+
+    perturbs: bool
+
+    def perturb(self, seed: int) -> Mapping[str, Any] | None:
+        """Change the state now, determined by state and seed. Runs in the worker; what the agent has at hand must not change.
+
+        Returns:
+            {"moved": {thing: [[old place, ...], new place]}, "admissible": as in `Step`}; None if it is not possible now.
+        """
+        ...
+
+
 # ---------------------------------------------------------------------------------------------------------------- models
 
 

@@ -34,6 +34,7 @@ from agentexp.core import (
     stable_seed,
 )
 from agentexp.errors import ContextOverflow, FatalError, HarnessError, LimitReached, UserError
+from agentexp.perturbing import perturb_when_due
 
 
 class World(Protocol):
@@ -285,6 +286,7 @@ class Rollout:
         if self.steps_left <= 0:
             raise LimitReached("step_limit")
         started = time.perf_counter()
+        await perturb_when_due(self)
         if parsed.status == "ok" and parsed.action is not None:
             step = await self.world.step(parsed.action)
             self._invalid_in_a_row = 0

@@ -36,7 +36,8 @@ from agentexp.store import append_line, write_json
 FOLDER = "knowledge"
 SCHEMA = 1
 _WAIT = 0.2  # seconds between two looks at a lock
-_OF_THE_RUN = ("split", "seed", "limit", "budget")  # keys of `env` that the task or the runner stands for
+# Keys of `env` that the task or the runner stands for, and `perturb`, which spares explorations.
+_OF_THE_RUN = ("split", "seed", "limit", "budget", "perturb")
 
 
 @dataclass(slots=True)

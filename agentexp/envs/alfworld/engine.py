@@ -20,9 +20,9 @@ import copy
 import functools
 import sys
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import fast_downward
@@ -31,7 +31,7 @@ from textworld.envs.pddl import textgen
 from textworld.envs.pddl.pddl import PddlEnv
 
 from agentexp.envs.alfworld import wheel
-from agentexp.envs.alfworld.problem import FactTuple, names
+from agentexp.envs.alfworld.problem import FactTuple, Problem, names
 from agentexp.errors import EngineError
 
 _argv, sys.argv = sys.argv, ["translate.py", "domain", "task"]  # the translator reads the command line when it is imported
@@ -80,12 +80,12 @@ class _Env(PddlEnv):  # type: ignore[misc]
         super().__init__(EnvInfos(admissible_commands=True, won=True))
         self._translations: OrderedDict[tuple[str, str], Any] = OrderedDict()
 
-    def load_game(self, logic: wheel.Logic, problem: str) -> None:
-        """Load a problem under the wheel's domain and grammar."""
-        data = {"pddl_domain": wheel.domain(logic), "grammar": wheel.grammar(logic), "pddl_problem": problem}
+    def load_game(self, logic: wheel.Logic, problem: str, occupied: bool, known: Mapping[str, str]) -> None:
+        """Load a problem under the wheel's domain and grammar; things in `known` keep their names."""
+        domain = wheel.domain(logic, occupied)
         with self._translating():
-            self.load(data)
-        shown = names(self._entity_infos)
+            self.load({"pddl_domain": domain, "grammar": wheel.grammar(logic), "pddl_problem": problem})
+        shown = {**names(self._entity_infos), **known}
         for ident, info in self._entity_infos.items():
             info.name = shown[ident]
         grammar = _Grammar()
@@ -143,6 +143,10 @@ class Engine:
     def __init__(self) -> None:
         _speed_up_parsing()
         self._env: _Env | None = Engine._idle.pop() if Engine._idle else _Env()
+        self._logic: wheel.Logic = "new"
+        self._problem = ""
+        self._occupied = False
+        self._name = ""
 
     def start(self, logic: wheel.Logic, problem: str, name: str) -> Answer:
         """Load a game and reset it.
@@ -150,12 +154,26 @@ class Engine:
         Raises:
             EngineError: the problem is not a sound game (cut off, unknown object, goal that can never hold).
         """
+        self._logic, self._problem, self._name = logic, problem, name
+        self._occupied = "(full " in problem  # official games know no full receptacles, and their domain does not ask for them
+        return self._load(problem, {})
+
+    def go_on(self, facts: Iterable[FactTuple]) -> Answer:
+        """Let the running game go on from other facts about the same house, as if they had come about by themselves.
+
+        The planner library cannot be given a state, so the game is loaded anew from the facts. All names stay as they are.
+        The answer's text is that of a new game and must not be shown.
+        """
+        problem = replace(Problem.parse(self._problem), init=tuple(sorted(facts)))
+        return self._load(problem.render(), self.names())
+
+    def _load(self, problem: str, known: Mapping[str, str]) -> Answer:
         env = self._running()
         try:
-            env.load_game(logic, problem)
+            env.load_game(self._logic, problem, self._occupied, known)
             return self._answer(env.reset())
         except _UNSOUND as error:
-            raise EngineError(f"Game {name} cannot be loaded: {type(error).__name__}: {error}.") from error
+            raise EngineError(f"Game {self._name} cannot be loaded: {type(error).__name__}: {error}.") from error
 
     def step(self, command: str) -> Answer:
         """Carry out one command; anything that is not admissible is answered "Nothing happens."."""
@@ -163,8 +181,8 @@ class Engine:
         return self._answer(state)
 
     def facts(self) -> frozenset[FactTuple]:
-        """The facts that hold now, predicate first, without the planner's derived ones."""
-        facts = (fact for fact in self._running()._pddl_state.facts if not fact.name.startswith("new-axiom@"))
+        """The facts that hold now, predicate first, without the planner's derived ones and without what became untrue."""
+        facts = (fact for fact in self._running()._pddl_state.facts if not fact.name.startswith(("new-axiom@", "not_")))
         return frozenset((fact.name, *(argument.name for argument in fact.arguments)) for fact in facts)
 
     def names(self) -> dict[str, str]:

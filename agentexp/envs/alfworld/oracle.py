@@ -2,7 +2,8 @@
 
 Every goal of ALFWorld is reached by a fixed order of errands (fetch, treat, deliver; or fetch, go to the lamp, switch it on).
 The only choice is which thing, which appliance and which receptacle, so all candidates are written out and the shortest plan is
-taken. It works from any state: with full hands, with the right thing already treated, in front of a closed fridge.
+taken. It works from any state: with full hands, with the right thing already treated, in front of a closed fridge. A receptacle
+that is `full` (only in the precondition variant, see `variants`) takes nothing until something was taken out of it.
 """
 
 from __future__ import annotations
@@ -75,13 +76,15 @@ class Household:
 
 @dataclass(frozen=True, slots=True)
 class _Route:
-    """A plan under construction: commands so far, where the agent then is, and what it has opened."""
+    """A plan under construction: commands so far, where the agent then is, what it carries, opened and took from."""
 
     home: Household
     names: Mapping[str, str]
     here: str
     commands: tuple[str, ...] = ()
+    held: str = ""
     opened: frozenset[str] = field(default_factory=frozenset)
+    freed: frozenset[str] = field(default_factory=frozenset)
 
     def say(self, verb: str, *idents: str, joint: str = "") -> _Route:
         """Add one command."""
@@ -102,11 +105,16 @@ class _Route:
 
     def take(self, thing: str, place: str) -> _Route:
         """Fetch a thing from a receptacle."""
-        return self.into(place).say("take", thing, place, joint="from")
+        route = self.into(place).say("take", thing, place, joint="from")
+        return replace(route, held=thing, freed=self.freed | {place})
 
     def put(self, thing: str, place: str, verb: tuple[str, str]) -> _Route:
-        """Leave a thing in a receptacle."""
-        return self.into(place).say(verb[0], thing, place, joint=verb[1])
+        """Leave a thing in a receptacle that `takes` it."""
+        return replace(self.into(place).say(verb[0], thing, place, joint=verb[1]), held="")
+
+    def takes(self, thing: str, place: str) -> bool:
+        """Whether the thing can be left in the receptacle now."""
+        return self.home.fits(thing, place) and (place in self.freed or not self.home.holds("full", place))
 
 
 def plan(facts: Iterable[FactTuple], names: Mapping[str, str], goal: Goal, put: tuple[str, str] = ("move", "to")) -> list[str]:
@@ -127,7 +135,7 @@ def plan(facts: Iterable[FactTuple], names: Mapping[str, str], goal: Goal, put: 
     home = Household(facts)
     if reached(home, goal):
         return []
-    start = _Route(home, names, home.here)
+    start = _Route(home, names, home.here, held=home.held)
     candidates = _two(home, start, goal, put) if goal.count == 2 else _one(home, start, goal, put)
     best = min((route.commands for route in candidates), key=lambda commands: (len(commands), commands), default=None)
     if best is None:
@@ -144,10 +152,11 @@ def reached(home: Household, goal: Goal) -> bool:
             for thing in things
         )
         return lit and bool(home.held) and home.type_of.get(home.held) == goal.thing
-    return any(_delivered(home, goal, place) >= goal.count for place in home.places(goal.place))
+    return any(delivered(home, goal, place) >= goal.count for place in home.places(goal.place))
 
 
-def _delivered(home: Household, goal: Goal, place: str) -> int:
+def delivered(home: Household, goal: Goal, place: str) -> int:
+    """How many things in a receptacle count for the goal. Always 0 for look_at_obj_in_light, which delivers nothing."""
     return sum(home.type_of.get(thing) == goal.thing and _treated(home, thing, goal) for thing in home.contents[place])
 
 
@@ -155,45 +164,71 @@ def _treated(home: Household, thing: str, goal: Goal) -> bool:
     return not goal.treatment or (home.holds(_DONE_BY[goal.treatment], thing) and home.holds(_ABLE[goal.treatment], thing))
 
 
-def _free_hands(home: Household, start: _Route, put: tuple[str, str]) -> Iterator[_Route]:
-    """Get rid of what is carried, in any place that takes it."""
-    if not home.held:
-        yield start
+def _free_hands(home: Household, start: _Route, put: tuple[str, str]) -> Iterator[tuple[str, _Route]]:
+    """Get rid of what is carried, in any place that takes it: (the place, or empty if the hands are free; route)."""
+    if not start.held:
+        yield "", start
         return
     for place in home.location:
-        if home.fits(home.held, place):
-            yield start.put(home.held, place, put)
+        if start.takes(start.held, place):
+            yield place, start.put(start.held, place, put)
+
+
+def _shortest(routes: Iterable[_Route]) -> _Route | None:
+    return min(routes, key=lambda route: len(route.commands), default=None)
+
+
+def _unblocked(home: Household, start: _Route, goal: Goal, place: str, put: tuple[str, str]) -> Iterator[_Route]:
+    """Ways to begin a delivery: as it is, or after room was made in a full receptacle."""
+    yield start
+    if not home.holds("full", place):
+        return
+    # A thing of the goal's type makes room when it is fetched, so only others are cleared away.
+    others = [x for x in home.contents[place] if home.holds("pickupable", x) and home.type_of.get(x) != goal.thing]
+    for spot, free in _free_hands(home, start, put):
+        for thing in others:
+            out = free.take(thing, place)
+            away = _shortest(
+                out.put(thing, other, put) for other in home.location if other != place and out.takes(thing, other)
+            )
+            if away is not None:
+                yield away.take(start.held, spot) if home.type_of.get(start.held) == goal.thing else away
 
 
 def _fetched(home: Household, start: _Route, kind: str, put: tuple[str, str]) -> Iterator[tuple[str, _Route]]:
     """Every way to hold a thing of the type: (thing, route so far)."""
-    if home.held and home.type_of.get(home.held) == kind:
-        yield home.held, start
+    if start.held and home.type_of.get(start.held) == kind:
+        yield start.held, start
         return
-    free = min(_free_hands(home, start, put), key=lambda route: len(route.commands), default=None)
+    free = _shortest(route for _, route in _free_hands(home, start, put))
     if free is None:
         return
     for place, things in home.contents.items():
         for thing in things:
-            if home.type_of.get(thing) == kind and home.holds("pickupable", thing) and thing != home.held:
+            if home.type_of.get(thing) == kind and home.holds("pickupable", thing):
                 yield thing, free.take(thing, place)
 
 
 def _one(home: Household, start: _Route, goal: Goal, put: tuple[str, str]) -> Iterator[_Route]:
-    for thing, route in _fetched(home, start, goal.thing, put):
-        if goal.lamp:
+    if goal.lamp:
+        for _, route in _fetched(home, start, goal.thing, put):
             yield from _lit(home, route, goal)
-            continue
-        treated: list[_Route] = [route]
-        if not _treated(home, thing, goal):
-            if not home.holds(_ABLE[goal.treatment], thing):
-                continue
-            appliances = home.places(goal.appliance)
-            treated = [route.to(place).say(goal.treatment, thing, place, joint="with") for place in appliances]
-        for ready in treated:
-            for place in home.places(goal.place):
-                if home.fits(thing, place):
-                    yield ready.put(thing, place, put)
+        return
+    for place in home.places(goal.place):
+        for begin in _unblocked(home, start, goal, place, put):
+            for thing, route in _fetched(home, begin, goal.thing, put):
+                for ready in _ready(home, route, thing, goal):
+                    if ready.takes(thing, place):
+                        yield ready.put(thing, place, put)
+
+
+def _ready(home: Household, route: _Route, thing: str, goal: Goal) -> Iterator[_Route]:
+    """The thing in hand becomes clean, hot or cool, if that is asked for and it is not yet."""
+    if _treated(home, thing, goal):
+        yield route
+    elif home.holds(_ABLE[goal.treatment], thing):
+        for place in home.places(goal.appliance):
+            yield route.to(place).say(goal.treatment, thing, place, joint="with")
 
 
 def _lit(home: Household, route: _Route, goal: Goal) -> Iterator[_Route]:
@@ -207,17 +242,17 @@ def _lit(home: Household, route: _Route, goal: Goal) -> Iterator[_Route]:
 def _two(home: Household, start: _Route, goal: Goal, put: tuple[str, str]) -> Iterator[_Route]:
     """Fill one receptacle with two things; what lies in it already counts."""
     for place in home.places(goal.place):
-        there = [thing for thing in home.contents[place] if home.type_of.get(thing) == goal.thing]
-        missing = goal.count - len(there)
-        for first, route in _fetched(home, start, goal.thing, put):
-            if (first in there and first != home.held) or not home.fits(first, place):
-                continue
-            delivered = route.put(first, place, put)
-            if missing == 1 and first not in there:
-                yield delivered
-                continue
-            for source, things in home.contents.items():
-                for second in things:
-                    wanted = home.type_of.get(second) == goal.thing and home.holds("pickupable", second)
-                    if wanted and second != first and second not in there:
-                        yield delivered.take(second, source).put(second, place, put)
+        there = {thing for thing in home.contents[place] if home.type_of.get(thing) == goal.thing}
+        for begin in _unblocked(home, start, goal, place, put):
+            for first, route in _fetched(home, begin, goal.thing, put):
+                if first in there or not route.takes(first, place):
+                    continue
+                done = route.put(first, place, put)
+                if goal.count - len(there) == 1:
+                    yield done
+                    continue
+                for source, things in home.contents.items():
+                    for second in things:
+                        wanted = home.type_of.get(second) == goal.thing and home.holds("pickupable", second)
+                        if wanted and second != first and second not in there:
+                            yield done.take(second, source).put(second, place, put)

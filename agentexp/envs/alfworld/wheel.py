@@ -38,6 +38,10 @@ _OLD_GRAMMAR = (
     ('"move {o} to {r}"', '"put {o} in/on {r}"'),
 )
 
+# Receptacles that are `full` take nothing until something is taken out of them: both lines stand in the wheel's domain already,
+# as comments. Only the precondition variant has such receptacles. Putting something in does not fill them again.
+_OCCUPIED_DOMAIN = ((";(not (full ?r))", "(not (full ?r))"),)
+
 
 @functools.cache
 def folder() -> Path:
@@ -64,18 +68,25 @@ def _read(name: str) -> str:
         raise EngineError(f"The installed alfworld package lacks {name}; reinstall it with 'agentexp[alfworld]'.") from error
 
 
-def _replaced(text: str, changes: tuple[tuple[str, str], ...], what: str) -> str:
+def _replaced(text: str, changes: tuple[tuple[str, str], ...], what: str, setting: str = "env.logic=old") -> str:
     for old, new in changes:
         if old not in text:
-            raise EngineError(f"env.logic=old cannot be derived: the installed alfworld's {what} does not contain {old!r}.")
+            raise EngineError(f"{setting} cannot be derived: the installed alfworld's {what} does not contain {old!r}.")
         text = text.replace(old, new)
     return text
 
 
 @functools.cache
-def domain(logic: Logic) -> str:
-    """The PDDL domain. `old` is the wheel's domain with the declared differences undone."""
+def domain(logic: Logic, occupied: bool = False) -> str:
+    """The PDDL domain. `old` is the wheel's domain with the declared differences undone.
+
+    Args:
+        logic: see `AlfWorld`.
+        occupied: receptacles can be full.
+    """
     text = _read("data/alfred.pddl")
+    if occupied:
+        text = _replaced(text, _OCCUPIED_DOMAIN, "domain", "env.variant=precondition")
     return text if logic == "new" else _replaced(text, _OLD_DOMAIN, "domain")
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 from agentexp.core import Checkpoint, CheckpointMatcher, Step, Task
-from agentexp.envs.alfworld import checkpoints, games, generator, wheel
+from agentexp.envs.alfworld import checkpoints, games, generator, moves, variants, wheel
 from agentexp.envs.alfworld.card import PUT, card
 from agentexp.envs.alfworld.facts import HouseFacts
-from agentexp.envs.alfworld.goals import KINDS, SHORT, parse_goal
-from agentexp.envs.alfworld.oracle import plan
+from agentexp.envs.alfworld.goals import KINDS, SHORT, Goal, parse_goal
+from agentexp.envs.alfworld.oracle import Household, plan
 from agentexp.envs.alfworld.policies import POLICIES, HousePolicy
 from agentexp.envs.alfworld.problem import Problem
 from agentexp.envs.alfworld.texts import NOTHING
@@ -40,6 +40,12 @@ class AlfWorld:
         generator_seed: another seed gives other generated games. Splits never share a floor plan.
         task_types: keep these task types only (full names, or pick, light, clean, heat, cool, two); None keeps all six.
         allow_partial: accept an official split with missing games.
+        variant: change every game (paper 001, appendix F): relocation, precondition or distractors, see `variants`. Ids stay,
+            so runs with and without can be compared pair by pair.
+        distractor_kind: what variant distractors adds: 3 things of similar types, 2 more of the same type, or both. Goals ask
+            for any thing of a type, so more of the same make a game easier.
+        variant_seed: another seed draws other changes of the same kind.
+        perturb: "relocate" moves the wanted things in mid-episode (MAP, appendix C.4), see `perturb` and `agentexp.perturbing`.
     """
 
     name = "alfworld"
@@ -54,6 +60,10 @@ class AlfWorld:
         generator_seed: int = 0,
         task_types: list[str] | None = None,
         allow_partial: bool = False,
+        variant: variants.Variant = "none",
+        distractor_kind: variants.DistractorKind = "similar",
+        variant_seed: int = 0,
+        perturb: Literal["none", "relocate"] = "none",
     ) -> None:
         if logic not in PUT:
             raise UserError(f"env.logic={logic} is unknown. Choose one of: {', '.join(PUT)}.")
@@ -63,13 +73,26 @@ class AlfWorld:
             raise UserError(f"env.task_types holds {wrong}. Choose from: {', '.join([*SHORT, *KINDS])}.")
         if min(train, dev, test) < 0:
             raise UserError("env.train, env.dev and env.test are numbers of games and cannot be negative.")
+        for key, value, known in (
+            ("variant", variant, ("none", *variants.VARIANTS)),
+            ("distractor_kind", distractor_kind, variants.DISTRACTORS),
+            ("perturb", perturb, ("none", "relocate")),
+        ):
+            if value not in known:
+                raise UserError(f"env.{key}={value} is unknown. Choose one of: {', '.join(known)}.")
         self.card = card(logic)
+        self.perturbs = perturb == "relocate"
         self._data = Path(data).expanduser() if data else None
         self._logic: wheel.Logic = logic
         self._sizes = {"train": train, "dev": dev, "test": test}
         self._generator_seed = generator_seed
         self._kinds = frozenset(kinds)
         self._allow_partial = allow_partial
+        self._variant: dict[str, Any] = {}
+        if variant != "none":
+            self._variant = {"variant": variant, "variant_seed": variant_seed, "variant_version": variants.VERSION}
+        if variant == "distractors":
+            self._variant["distractors"] = distractor_kind
         self._games: dict[str, dict[str, games.Game]] = {}
         self._engine: Engine | None = None
         self._goal = ""
@@ -91,18 +114,39 @@ class AlfWorld:
                     self.name,
                     split,
                     kind=game.kind,
-                    spec={"task": game.task, "plan": game.plan, "digest": game.digest},
+                    spec={"task": game.task, "plan": game.plan, "digest": game.digest, **self._variant},
                 )
                 for game in self._official(split).values()
             ]
         else:
             specs = (generator.draw(split, self._generator_seed, index) for index in range(self._sizes[split]))
-            found = [Task(spec.id, self.name, split, kind=spec.kind, spec=_to_json(spec)) for spec in specs]
+            found = [
+                Task(spec.id, self.name, split, kind=spec.kind, spec={**_to_json(spec), **self._variant}) for spec in specs
+            ]
         return [task for task in found if task.kind in self._kinds]
 
     def problem(self, task: Task) -> Problem:
         """The house of a task as data, without the engine: ground truth for questions, checkpoints and variants."""
-        return Problem.parse(self._problem_text(task))
+        varied = self.varied(task)
+        return varied.problem if varied else Problem.parse(self._original(task))
+
+    def varied(self, task: Task) -> variants.Varied | None:
+        """What the task's variant changed, with the expert's plan, without the engine; None for an unchanged game."""
+        spec = task.spec
+        if "variant" not in spec or "problem" in spec:
+            return None
+        if spec["variant_version"] != variants.VERSION:
+            raise UserError(f"Task {task.id} is of variant version {spec['variant_version']}, not {variants.VERSION}.")
+        goal = _readable(str(spec["task"]))
+        original = Problem.parse(self._original(task))
+        return variants.vary(
+            original,
+            goal,
+            spec["variant"],
+            int(spec["variant_seed"]),
+            f"{task.split}/{task.id}",
+            spec.get("distractors", "similar"),
+        )
 
     def _official(self, split: str) -> dict[str, games.Game]:
         if self._data is None:
@@ -112,7 +156,11 @@ class AlfWorld:
         return self._games[split]
 
     def _problem_text(self, task: Task) -> str:
-        if "problem" in task.spec:  # a variant of a game carries its own house
+        varied = self.varied(task)
+        return varied.problem.render() if varied else self._original(task)
+
+    def _original(self, task: Task) -> str:
+        if "problem" in task.spec:  # a house of one's own
             return str(task.spec["problem"])
         if "generator" in task.spec:
             version = task.spec["generator"]
@@ -151,14 +199,31 @@ class AlfWorld:
 
     def oracle(self) -> list[str]:
         """Commands of the expert from the current state; empty when the goal holds. See `oracle.plan`."""
-        goal = parse_goal(self._goal)
-        if goal is None:
-            raise UserError(f"The scripted expert cannot read the goal {self._goal!r}.")
-        engine = self._running()
+        goal, engine = _readable(self._goal), self._running()
         try:
             return plan(engine.facts(), engine.names(), goal, PUT[self._logic])
         except ValueError as error:
             raise EngineError(f"The scripted expert is stuck: {error}.") from error
+
+    def perturb(self, seed: int) -> dict[str, Any] | None:
+        """Move all things of the goal's type elsewhere while the game goes on; see `HasPerturbation` and `moves.relocation`.
+
+        The engine is started anew from its own facts with the things at their new places. What the agent has in hand, has
+        opened or treated, where it stands, and all names stay as they are.
+
+        Returns:
+            {"moved": {thing: [old places, new place]}, "admissible": the commands that are possible now}; None: not now.
+        """
+        goal, engine = _readable(self._goal), self._running()
+        facts, names = engine.facts(), engine.names()
+        to = moves.relocation(sorted(facts), names, goal, seed)
+        if to is None:
+            return None
+        home = Household(facts)
+        was = moves.lying(home, goal.thing)
+        answer = engine.go_on(moves.moved(facts, home, to))
+        told = {names[thing]: [[names[place] for place in was[thing]], names[place]] for thing, place in to.items()}
+        return {"moved": told, "admissible": list(answer.commands)}
 
     def _running(self) -> Engine:
         if self._engine is None:
@@ -201,7 +266,19 @@ class AlfWorld:
     def versions(self) -> dict[str, str]:
         """Packages, logic, and where the games come from (without the path)."""
         source = f"games in {self._data.name}" if self._data else f"generator {generator.VERSION}, seed {self._generator_seed}"
-        return {**wheel.versions(), "alfworld logic": self._logic, "alfworld games": source}
+        found = {**wheel.versions(), "alfworld logic": self._logic, "alfworld games": source}
+        if self._variant:
+            found["alfworld variant"] = ", ".join(str(value) for value in self._variant.values())
+        return found
+
+
+def _readable(task: str) -> Goal:
+    goal = parse_goal(task)
+    if goal is None:
+        raise UserError(
+            f"The goal {task!r} is not one of ALFWorld's own wordings, which expert, variants and perturbation need."
+        )
+    return goal
 
 
 def _without_frame(text: str) -> str:
