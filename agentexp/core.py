@@ -277,6 +277,78 @@ class HasCheckpoints(Protocol):
         ...
 
 
+Category = Literal["object_location", "affordance", "negative", "task_reasoning"]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question about an instance as it is at reset, to be answered from a map alone (Map QA; MAP, appendix C.3).
+
+    Attributes:
+        category: which of the paper's four kinds.
+        text: the question.
+        answers: every right answer.
+        choices: what the reader may choose from; empty for a free answer.
+        names: for a free answer, the names that could be one, so that a sentence can be graded.
+        entity: what is asked about.
+        evidence: regular expressions. An exploration has seen what the question is about once each of them is found in one of
+            its turns, written as "> action" and the answer below it; the reset has no action.
+        query: the question in the form that the world's `look_up` reads.
+    """
+
+    category: Category
+    text: str
+    answers: tuple[str, ...]
+    choices: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    entity: str = ""
+    evidence: tuple[str, ...] = ()
+    query: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class HasQuestions(Protocol):
+    """What a map of an instance is worth can be asked (Map QA)."""
+
+    def questions(self, seed: int) -> list[Question]:
+        """All questions of the instance in an order drawn from `seed`, with answers from the engine's own state.
+
+        Runs in the worker, right after `reset`.
+        """
+        ...
+
+    def look_up(self, question: Question, known: CognitiveMap) -> str:
+        """What a map of the form that `FactTracker.map` writes says, or "unknown". Runs in the parent process, without a model."""
+        ...
+
+
+class Alignment(NamedTuple):
+    """A map beside the engine's state at reset (MAP, appendix B.2).
+
+    Attributes:
+        right: entries of spatial, absent and affordances that hold.
+        wrong: (list, index) of those that do not.
+        unjudged: entries that the state does not decide.
+        found: places that the map knows from inside.
+        places: places that there are.
+    """
+
+    right: int
+    wrong: tuple[tuple[str, int], ...]
+    unjudged: int
+    found: int
+    places: int
+
+
+@runtime_checkable
+class HasAlignment(Protocol):
+    """A map can be checked against the engine."""
+
+    def align(self, known: CognitiveMap) -> Alignment:
+        """Compare a map with the engine's own state. Runs in the worker, right after `reset`."""
+        ...
+
+
 @runtime_checkable
 class HasPerturbation(Protocol):
     """The world can change while an episode goes on, without a word to the agent (MAP, appendix C.4).
