@@ -21,7 +21,7 @@ def inspect_log():
 def test_a_real_run(paradigm, suffix, tmp_path, inspect_log):
     folder = toy_run(tmp_path, paradigm, repeats=2)
     file, lines = export([folder], "inspect", tmp_path / f"log.{suffix}")
-    log = inspect_log.read_eval_log(str(file))
+    log = inspect_log.read_eval_log(str(file), resolve_attachments=True)
     assert lines == [f"log.{suffix}: 6 samples"]
     assert (log.status, log.eval.task, log.eval.model, log.eval.solver) == ("success", "toy/test", "scripted-oracle", paradigm)
     records = {(record["task"]["id"], record["task"]["repeat"] + 1): record for record in read_episodes(folder)}
@@ -35,6 +35,8 @@ def test_a_real_run(paradigm, suffix, tmp_path, inspect_log):
         for event, call in zip(models, record["calls"], strict=True):
             prompt = record["chats"][call["chat"]][: call["upto"]]
             assert [(m.role, m.text) for m in event.input] == [(m["role"], m["content"]) for m in prompt]
+        times = [event.timestamp for event in sample.events]
+        assert sorted(set(times)) == times  # the viewer sorts by time, and would shuffle equal ones
         steps = [event.data for event in sample.events if event.event == "info"]
         assert [step["observation"] for step in steps] == [step["observation"] for step in record["trajectory"]]
     assert log.results.scores[0].metrics["mean"].value == 1.0 and log.results.total_samples == 6
