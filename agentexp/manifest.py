@@ -36,6 +36,7 @@ PACKAGES = ("agentexp", "hydra-core", "omegaconf", "openai", "aiohttp", "jinja2"
 
 SHOWING = (
     "cli.py",
+    "export",
     "inventory.py",
     "launch.py",
     "launch_help.py",
