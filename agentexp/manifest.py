@@ -45,6 +45,7 @@ SHOWING = (
     "reports",
     "summary.py",
     "tracking.py",
+    "view",
 )
 """Parts of the package that only show what the records hold."""
 
