@@ -318,7 +318,7 @@ class HasQuestions(Protocol):
         ...
 
     def look_up(self, question: Question, known: CognitiveMap) -> str:
-        """What a map of the form that `FactTracker.map` writes says, or "unknown". Runs in the parent process, without a model."""
+        """What a map of the form that `FactTracker.map` writes says, or "unknown". Runs in the parent process."""
         ...
 
 

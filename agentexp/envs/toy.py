@@ -2,7 +2,7 @@
 
 The smallest complete environment: tests, benchmarks and "add an environment" in the manual use it. Every optional capability
 is here (oracle, facts, checkpoints, policies), each as plainly as it can be done. Its scripted agents are in `toy_agents.py`,
-the checkpoints in `toy_coverage.py`.
+the checkpoints in `toy_coverage.py`, map questions in `toy_questions.py`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,19 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-from agentexp.core import Checkpoint, CheckpointMatcher, CognitiveMap, EnvCard, Fact, Policy, Step, Task
-from agentexp.envs import toy_coverage
+from agentexp.core import (
+    Alignment,
+    Checkpoint,
+    CheckpointMatcher,
+    CognitiveMap,
+    EnvCard,
+    Fact,
+    Policy,
+    Question,
+    Step,
+    Task,
+)
+from agentexp.envs import toy_coverage, toy_questions
 from agentexp.errors import UserError
 
 COLOURS = ("red", "blue", "green", "white", "black", "grey", "brown", "pink", "amber", "violet")
@@ -83,6 +94,7 @@ class ToyRooms:
             raise UserError(f"env.things must be from 1 to {len(THINGS)}, not {things}.")
         self._n_things, self._n_tasks, self._turns = things, n_tasks, turns
         self._goal: tuple[str, str] = ("", "")  # thing, room; no room: taking the thing is enough
+        self._task = ""
         self._rooms: list[str] = []
         self._where: dict[str, str] = {}  # thing -> room, or "" in the agent's hands
         self._here = 0
@@ -111,6 +123,7 @@ class ToyRooms:
         target_room = self._rooms[rng.choice([i for i in range(self._n_rooms) if i != place])]
         self._goal = (things[0], target_room if task.kind == "bring" else "")
         goal = f"Find the {things[0]} and take it." if task.kind == "find" else f"Bring the {things[0]} to the {target_room}."
+        self._task = goal
         return self._answer(self._look(), goal=goal)
 
     def step(self, action: str) -> Step:
@@ -163,6 +176,18 @@ class ToyRooms:
     def checkpoint_matcher(self) -> CheckpointMatcher:
         """See `HasCheckpoints`."""
         return toy_coverage.ToyMatcher()
+
+    def questions(self, seed: int) -> list[Question]:
+        """See `HasQuestions`."""
+        return toy_questions.questions(self._rooms, self._where, self._goal, self._task, seed)
+
+    def look_up(self, question: Question, known: CognitiveMap) -> str:
+        """See `HasQuestions`."""
+        return toy_questions.look_up(question, known)
+
+    def align(self, known: CognitiveMap) -> Alignment:
+        """See `HasAlignment`."""
+        return toy_questions.align(self._rooms, self._where, known)
 
     def fact_tracker(self) -> ToyTracker:
         """See `HasFacts`."""

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from agentexp.core import Checkpoint, CheckpointMatcher, Step, Task
-from agentexp.envs.alfworld import checkpoints, games, generator, moves, variants, wheel
+from agentexp.core import Alignment, Checkpoint, CheckpointMatcher, CognitiveMap, Question, Step, Task
+from agentexp.envs.alfworld import alignment, checkpoints, games, generator, moves, questions, variants, wheel
 from agentexp.envs.alfworld.card import PUT, card
 from agentexp.envs.alfworld.facts import HouseFacts
 from agentexp.envs.alfworld.goals import KINDS, SHORT, Goal, parse_goal
@@ -252,6 +252,20 @@ class AlfWorld:
     def checkpoint_matcher(self) -> CheckpointMatcher:
         """See `alfworld.checkpoints.HouseMatcher`."""
         return checkpoints.HouseMatcher()
+
+    def questions(self, seed: int) -> list[Question]:
+        """See `HasQuestions` and `alfworld.questions`."""
+        engine = self._running()
+        return questions.questions(engine.facts(), engine.names(), parse_goal(self._goal), self._goal, seed)
+
+    def look_up(self, question: Question, known: CognitiveMap) -> str:
+        """See `HasQuestions`."""
+        return questions.look_up(question, known)
+
+    def align(self, known: CognitiveMap) -> Alignment:
+        """See `HasAlignment` and `alfworld.alignment`."""
+        engine = self._running()
+        return alignment.align(engine.facts(), engine.names(), known)
 
     def fact_tracker(self) -> HouseFacts:
         """A fresh tracker."""

@@ -13,8 +13,19 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import ClassVar
 
-from agentexp.core import Checkpoint, CheckpointMatcher, EnvCard, FactTracker, Policy, Step, Task
-from agentexp.envs.textcraft import checkpoints, expert, policies
+from agentexp.core import (
+    Alignment,
+    Checkpoint,
+    CheckpointMatcher,
+    CognitiveMap,
+    EnvCard,
+    FactTracker,
+    Policy,
+    Question,
+    Step,
+    Task,
+)
+from agentexp.envs.textcraft import checkpoints, expert, policies, questions
 from agentexp.envs.textcraft.rules import Recipe, RuleBook, id_of, load, recipe_folder, text_of
 from agentexp.envs.textcraft.tracker import TextCraftTracker
 from agentexp.errors import UserError
@@ -202,6 +213,20 @@ class TextCraft:
     def checkpoint_matcher(self) -> CheckpointMatcher:
         """See `textcraft.checkpoints.CraftMatcher`."""
         return checkpoints.CraftMatcher(self.book)
+
+    def questions(self, seed: int) -> list[Question]:
+        """See `HasQuestions` and `textcraft.questions`."""
+        if not self._goal:
+            raise UserError("textcraft: call reset before questions.")
+        return questions.questions(self.book, self._goal, self._listed, seed)
+
+    def look_up(self, question: Question, known: CognitiveMap) -> str:
+        """See `HasQuestions`."""
+        return questions.look_up(question, known)
+
+    def align(self, known: CognitiveMap) -> Alignment:
+        """See `HasAlignment` and `textcraft.questions`."""
+        return questions.align(self.book, self._goal, known)
 
     def fact_tracker(self) -> FactTracker:
         """See `TextCraftTracker`."""

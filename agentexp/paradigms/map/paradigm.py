@@ -87,14 +87,14 @@ class MapThenAct:
         self.goal_visible, self.reset_between, self.acts = goal_visible, reset_between_stages, act
         self.k_g, self.stopping, self.map_tokens, self.style = k_g, stopping or DualConvergence(), map_tokens, style
         self.maps = maps
-        self._saved: SavedMaps | None = None
+        self.saved: SavedMaps | None = None
         self.actor = ReAct(style, form, show_admissible, show_steps_left, examples)
 
     async def prepare(self, ctx: Context) -> dict[str, Any]:
         """Check the settings against the world and the plan; load K_g or have it built. Returns {"k_g", "k_g_from"}."""
         if self.maps is not None:
-            self._saved = SavedMaps(self.maps)
-            self._saved.check(ctx.tasks)
+            self.saved = SavedMaps(self.maps)
+            self.saved.check(ctx.tasks)
         elif self.stage2 and not isinstance(ctx.env, HasFacts):
             if self.stopping.needs_facts:
                 raise UserError(
@@ -117,7 +117,7 @@ class MapThenAct:
                 raise HarnessError("MapThenAct with stage1=true needs the artefacts of its `prepare`.")
             ro.knowledge["k_g"] = ro.artefacts["k_g"]
         if self.maps is not None:
-            self._load_map(ro)
+            self.load_map(ro)
         elif self.stage2:
             with self._uncounted(ro):
                 await self._map(ro)
@@ -200,13 +200,15 @@ class MapThenAct:
             if self.reset_between:
                 ro.step = replace(ro.step, success=False, score=0.0)
 
-    def _load_map(self, ro: Rollout) -> None:
-        self._saved = self._saved or SavedMaps(self.maps or "")
-        self._saved.check([ro.task])
-        notes = self._saved.find(ro.task) or {}
+    def load_map(self, ro: Rollout) -> SavedMaps:
+        """Take the map of an earlier run; returns all of that run's maps."""
+        self.saved = saved = self.saved or SavedMaps(self.maps or "")
+        saved.check([ro.task])
+        notes = saved.find(ro.task) or {}
         ro.note("map", notes["map"])
         ro.note("map_source", f"saved:{notes.get('map_source', '')}")
         ro.map = dropped(from_record(notes["map"]), self.drop)
+        return saved
 
     # -------------------------------------------------------------------------------------------------------- stage 3
 

@@ -27,6 +27,7 @@ class SavedMaps:
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
         self._notes: dict[Key, dict[str, Any]] = {}
+        self._turns: dict[Key, list[tuple[str, str]]] = {}
         file = self.folder / "episodes.jsonl"
         if not file.is_file():
             raise UserError(
@@ -49,11 +50,19 @@ class SavedMaps:
             task = episode["task"]
             key = (task["env"], task["split"], task["id"], task["seed"], task["repeat"])
             self._notes[key] = episode["notes"]
+            self._turns[key] = [_turn(step) for step in episode.get("trajectory", ()) if step["phase"] == "mapping"]
 
     def find(self, task: Task) -> dict[str, Any] | None:
         """The notes of the mapping episode of this task; None if there is none."""
+        return self._notes.get(self._key(task))
+
+    def turns(self, task: Task) -> list[tuple[str, str]]:
+        """(action, observation) of the exploration behind the map; empty if there is none."""
+        return self._turns.get(self._key(task), [])
+
+    def _key(self, task: Task) -> Key:
         key = (task.env, task.split, task.id, task.seed)
-        return self._notes.get((*key, task.repeat)) or self._notes.get((*key, 0))
+        return (*key, task.repeat if (*key, task.repeat) in self._notes else 0)
 
     def check(self, tasks: Iterable[Task]) -> None:
         """Every task must have a readable map. Raises `UserError`."""
@@ -70,3 +79,9 @@ class SavedMaps:
                 from_record((notes or {})["map"])
             except TypeError as error:
                 raise UserError(f"paradigm.maps={self.folder}: the map of {task.key} is not readable ({error}).") from error
+
+
+def _turn(step: dict[str, Any]) -> tuple[str, str]:
+    """What was said and answered; an action that the world does not list was said, but not sent."""
+    said = step.get("rewrite", "") if "inadmissible" in step.get("flags", ()) else ""
+    return step.get("action") or said, step["observation"]
