@@ -6,6 +6,7 @@ The stages, each in its own module and each usable alone:
     turns.py     what the model said at all: thinking taken out, invented turns cut off
     claims.py    where the reply claims an action: tags, labels, JSON, boxes, prompt lines, bare text
     grounding.py which admissible command a claim is, if any
+    plain.py     the short cut past the first three for replies in the very form that was asked for
     parser.py    the order of these and the status
 """
 

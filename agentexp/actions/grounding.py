@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from agentexp.actions.text import fold, undecorate, without_articles
@@ -56,18 +57,31 @@ class Grounder:
     ) -> None:
         self.complete = complete and admissible is not None
         self._admissible = tuple(dict.fromkeys(admissible or ()))
-        self._exact = set(self._admissible)
-        self._folded: dict[str, list[str]] = {}
-        self._plain: dict[str, list[str]] = {}
-        for command in self._admissible:
-            folded = fold(command)
-            self._folded.setdefault(folded, []).append(command)
-            self._plain.setdefault(without_articles(folded), []).append(command)
         # A command and its decorated or aliased spellings are not longer than this; longer text need not be looked at.
         self._longest = 2 * max(map(len, (*self._admissible, stop_word)), default=0) + 100
         self._aliases = aliases
         self._stop_word, self._stop_folded = stop_word, fold(stop_word)
         self._fill_number, self._max_chars = fill_number, max_chars
+
+    @cached_property
+    def _exact(self) -> frozenset[str]:
+        return frozenset(self._admissible)
+
+    @cached_property
+    def _folded(self) -> dict[str, list[str]]:
+        """Commands by their folded form. Not made while claims are commands as listed: lists can be very long."""
+        folded: dict[str, list[str]] = {}
+        for command in self._admissible:
+            folded.setdefault(fold(command), []).append(command)
+        return folded
+
+    @cached_property
+    def _plain(self) -> dict[str, list[str]]:
+        """Commands by their folded form without articles."""
+        plain: dict[str, list[str]] = {}
+        for command in self._admissible:
+            plain.setdefault(without_articles(fold(command)), []).append(command)
+        return plain
 
     def whole(self, text: str) -> Grounded:
         """The claim as one command."""

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from agentexp.actions.claims import Claim, explicit_claims, implicit_claims
 from agentexp.actions.grounding import NONE, Grounded, Grounder
+from agentexp.actions.plain import are_known, plain
 from agentexp.actions.settings import ParseSettings, Patterns
-from agentexp.actions.text import fold, normalise, undecorate
+from agentexp.actions.text import Text, fold, normalise, undecorate
 from agentexp.actions.turns import said
 from agentexp.core import EnvCard
 
@@ -85,7 +86,8 @@ def parse(
     original = content or ""
     cut_off = (finish_reason or "").casefold() in {reason.casefold() for reason in settings.length_reasons}
     patterns = settings.patterns()
-    text = normalise(original)
+    short_cut = plain(original) if are_known(settings) else None
+    text = Text(original, range(len(original) + 1)) if short_cut else normalise(original)
     listed = admissible if settings.grounding else None
     grounder = Grounder(
         listed,
@@ -102,8 +104,8 @@ def parse(
             return False
         return choice.found.outcome != "none" or choice.claim.kind not in ("inline", "bare")
 
-    part = said(text.norm, patterns, has_action, whole=not cut_off)
-    choice = _choose(part.visible, patterns, grounder, settings)
+    part, claims = short_cut or (said(text.norm, patterns, has_action, whole=not cut_off), None)
+    choice = _choose(part.visible, patterns, grounder, settings, claims)
     end, invented = part.cut, part.invented
     if choice is not None and choice.claim.kind == "prompt" and part.visible[choice.claim.end :].strip():
         end, invented = choice.claim.end, True  # after a prompt line the model plays the world
@@ -142,10 +144,12 @@ def parse(
     return Parsed(action, status, kept, written, rewritten, tuple(flags), thought)
 
 
-def _choose(text: str, patterns: Patterns, grounder: Grounder, settings: ParseSettings) -> _Choice | None:
-    """The claim that counts, and what it is."""
+def _choose(
+    text: str, patterns: Patterns, grounder: Grounder, settings: ParseSettings, known: list[Claim] | None = None
+) -> _Choice | None:
+    """The claim that counts, and what it is. `known`: the explicit claims, where they were found already."""
     nothing = {fold(word) for word in settings.no_action}
-    claims = [c for c in explicit_claims(text, patterns) if fold(c.text) not in nothing]
+    claims = [c for c in (explicit_claims(text, patterns) if known is None else known) if fold(c.text) not in nothing]
     if not claims:
         return _choose_implicit(text, patterns, grounder)
     found = [_resolve(claim, grounder) for claim in claims]
@@ -154,15 +158,19 @@ def _choose(text: str, patterns: Patterns, grounder: Grounder, settings: ParseSe
     if found[first].outcome == "none" and claims[first].kind in ("label", "inline"):
         # A label may only lead to the form that holds the action.
         first = next((i for i in order if claims[i].kind in ("tag", "key", "box")), first)
+    if len(claims) == 1:
+        return _Choice(claims[0], found[0], False)
     mine = fold(found[first].action or claims[first].text)
     others = (fold(found[i].action or claims[i].text) for i in order if i > first)
     return _Choice(claims[first], found[first], any(other != mine for other in others))
 
 
 def _resolve(claim: Claim, grounder: Grounder) -> Grounded:
-    lines = [line for line in claim.text.split("\n") if undecorate(line)]
     found = grounder.resolve(claim.text)
-    if found.outcome == "none" and grounder.complete and len(lines) > 1:
+    if found.outcome != "none" or not grounder.complete:
+        return found
+    lines = [line for line in claim.text.split("\n") if undecorate(line)]
+    if len(lines) > 1:
         exact = [hit for hit in map(grounder.whole, lines) if hit.outcome == "ok"]
         if len(exact) == 1 and exact[0] == grounder.whole(lines[-1]):
             return exact[0]

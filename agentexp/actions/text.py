@@ -6,6 +6,7 @@ import html
 import re
 import unicodedata
 from dataclasses import dataclass
+from functools import lru_cache
 
 _BREAKS = dict.fromkeys("\r\x0b\x0c\x85\u2028\u2029", "\n")
 _ENTITY = r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]{2,8});"
@@ -85,6 +86,11 @@ _HEAD = re.compile(
 _CALL = re.compile(r"[\w.]+\(\s*(?:\w+\s*[=:]\s*)?([\"'])(?P<value>.*)\1\s*,?\s*\)", re.DOTALL)
 _PAIRS = {"[": "]", "<": ">", "{": "}", "【": "】", "$": "$"}
 
+# Worlds repeat their commands and models repeat theirs, so results for short texts are kept.
+_SHORT, _KEPT = 200, 8192
+# Nothing here is decoration, and folding leaves it as it is: most commands of most worlds.
+_SIMPLE = re.compile(r"[a-z0-9]+(?:[ /-][a-z0-9]+)*")
+
 
 def undecorate(text: str) -> str:
     """A command without what stands around it: quotes, Markdown, LaTeX, bullets, call syntax, emoji, final full stop.
@@ -93,6 +99,12 @@ def undecorate(text: str) -> str:
     """
     if len(text) > _LONG:
         return text.strip()
+    if len(text) > _SHORT:
+        return _undecorate(text)
+    return text if _SIMPLE.fullmatch(text) else _undecorate_kept(text)
+
+
+def _undecorate(text: str) -> str:
     before = None
     while text != before:
         before = text
@@ -109,6 +121,9 @@ def undecorate(text: str) -> str:
             text = text[1:-1]
         text = re.sub(r"[ \t]+", " ", text)
     return text
+
+
+_undecorate_kept = lru_cache(maxsize=_KEPT)(_undecorate)
 
 
 def _strip_quotes(text: str) -> str:
@@ -149,11 +164,20 @@ _IGNORED = re.compile(r"[*`\"“”„‟«»]")
 
 def fold(text: str) -> str:
     """The form in which two spellings of one command are equal: no case, no decoration, single blanks."""
+    if len(text) > _SHORT:
+        return _fold(text)
+    return text if _SIMPLE.fullmatch(text) else _fold_kept(text)
+
+
+def _fold(text: str) -> str:
     plain = unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
     before = None
     while plain != before:
         before, plain = plain, " ".join(_IGNORED.sub("", undecorate(plain)).split())
     return plain
+
+
+_fold_kept = lru_cache(maxsize=_KEPT)(_fold)
 
 
 def without_articles(folded: str) -> str:

@@ -41,20 +41,20 @@ def said(norm: str, patterns: Patterns, has_action: Callable[[str], bool], *, wh
         whole: the reply was not cut by a token limit, so a final complete answer may close an open thought.
     """
     spans, stray, opened = _thinking(norm, patterns)
-    visible = _blank(norm, spans)
+    visible = blank(norm, spans)
     visible = _without_header(visible, patterns)
     cut = _end(visible, patterns, has_action)
     if cut is None and opened is not None and whole:
         answer = _closing_answer(norm, opened, patterns)
         if answer is not None:
-            visible, opened = _blank(norm, [*spans[:-1], (opened, answer[0])]), None
+            visible, opened = blank(norm, [*spans[:-1], (opened, answer[0])]), None
             visible, cut = visible[: answer[1]].ljust(len(norm), "\n"), answer[1] if answer[1] < len(norm.rstrip()) else None
     end = len(norm) if cut is None else cut
     # A further close tag without an open one: what stands before it was reasoning too, if anything follows it.
     last = next((close for close in reversed(stray) if close[1] <= end), None)
     if last is not None:
         keep = not visible[last[1] : end].strip()
-        visible = _blank(visible, [(start, stop) for start, stop in stray] if keep else [(0, last[1])])
+        visible = blank(visible, [(start, stop) for start, stop in stray] if keep else [(0, last[1])])
     invented = cut is not None and bool(patterns.token.sub("", norm[cut:]).strip())
     still_open = opened is not None and opened < end
     return Said(visible[:end], cut, invented, still_open)
@@ -94,7 +94,8 @@ def _thinking(norm: str, patterns: Patterns) -> tuple[list[tuple[int, int]], lis
     return spans, stray, None
 
 
-def _blank(text: str, spans: list[tuple[int, int]]) -> str:
+def blank(text: str, spans: list[tuple[int, int]]) -> str:
+    """`text` with the spans replaced by blanks between line breaks, so that all positions stay."""
     for start, stop in spans:
         if stop <= start:
             continue
@@ -108,7 +109,7 @@ def _without_header(visible: str, patterns: Patterns) -> str:
         header = patterns.header.match(visible)
         if header is None or header.end() == 0 or not header.group().strip():
             return visible
-        visible = _blank(visible, [header.span()])
+        visible = blank(visible, [header.span()])
 
 
 def _end(visible: str, patterns: Patterns, has_action: Callable[[str], bool]) -> int | None:
