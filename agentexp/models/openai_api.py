@@ -1,8 +1,7 @@
 """Any server that speaks OpenAI's chat completions: OpenAI, vLLM, SGLang, llama.cpp, Ollama and the many gateways.
 
-The SDK is used through its low-level `post` with ready-made bytes and the aiohttp transport; its own retries are off (see
-`limiter`). A model holds only its settings; clients, slots and the cache are opened once per event loop, so a model can be made
-anywhere and sent to another process.
+Calls are plain POSTs of ready-made bytes; the only retries are those of `limiter`. A model holds only its settings; clients,
+slots and the cache are opened once per event loop, so a model can be made anywhere and sent to another process.
 """
 
 from __future__ import annotations
@@ -213,7 +212,7 @@ class OpenAIModel:
             request: what the call is for.
         """
         session = self.session()
-        content = wire.encode(body, messages)
+        content = session.conversations.encode(body, messages, request.chat)
         slot = b""
         if session.cache is not None:
             # Seed and repeat count even when they are not sent: repeats are there to see how much a server varies.

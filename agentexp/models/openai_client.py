@@ -1,4 +1,7 @@
-"""The connection to an OpenAI-compatible server: key, SDK client, slots and cache of one event loop.
+"""The connection to an OpenAI-compatible server: key, clients, slots and cache of one event loop.
+
+The SDK knows which headers OpenAI wants and lists the models. Its requests cost a millisecond of CPU time each, so the calls
+themselves are made with aiohttp, over which the SDK's own run too.
 
 Nothing here can be pickled, and nothing here is needed to make a model: `OpenAIModel` opens a session in the loop it runs in.
 """
@@ -6,10 +9,11 @@ Nothing here can be pickled, and nothing here is needed to make a model: `OpenAI
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from agentexp.errors import FatalError, MissingDependency, ModelError, UserError
 from agentexp.models import openai_wire as wire
@@ -18,13 +22,13 @@ from agentexp.models.limiter import Limiter, Transient
 from agentexp.models.openai_errors import Endpoint, explain
 
 if TYPE_CHECKING:
+    import aiohttp
     from openai import AsyncOpenAI
-    from openai._types import RequestOptions
 
 OPENAI_URL = "https://api.openai.com/v1"
 
 _TELEMETRY = tuple(f"X-Stainless-{x}" for x in ("Lang", "Package-Version", "OS", "Arch", "Runtime", "Runtime-Version", "Async"))
-_PER_REQUEST = ("x-stainless-retry-count", "x-stainless-read-timeout")
+_CONNECTIONS = 1000  # most at once; `concurrency` usually is the narrower bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,20 +62,29 @@ class KeySource:
 
 
 class Session:
-    """Client, slots and cache of one event loop."""
+    """Clients, slots and cache of the running event loop."""
 
     def __init__(self, name: str, base_url: str, source: KeySource, concurrency: int, cache: str | None) -> None:
         secret = source.read(base_url)
-        self.client, self._options = _client(secret, base_url)
+        self._proxy = proxy_for(base_url)
+        self.client, self._http = _clients(secret, base_url, self._proxy)
+        self._url = f"{base_url}/chat/completions"
         self.limiter = Limiter(concurrency)
+        self.conversations = wire.Conversations()
         self.cache = ResponseCache(cache) if cache else None
         self.endpoint = Endpoint(name, base_url, str(source), bool(secret), key=secret)
 
     async def post(self, content: bytes, at: Endpoint) -> dict[str, Any]:
         """One attempt at /chat/completions. Every failure comes out as `Transient` or as one of our errors."""
-        data = await self._guard(
-            self.client.post("/chat/completions", cast_to=bytes, content=content, options=self._options), at
-        )
+        import aiohttp
+
+        try:
+            async with self._http.post(self._url, data=content, proxy=self._proxy) as response:
+                data = await response.read()
+        except (aiohttp.ClientError, OSError, UnicodeError) as error:  # the last: a host name that cannot be looked up
+            raise self._no_connection(error) from None
+        if not 200 <= response.status < 300:
+            raise explain(response.status, response.headers, data, at)
         reply = wire.decode(data)
         if reply.get("error") and not reply.get("choices"):  # gateways wrap an upstream's error into HTTP 200
             code = reply["error"].get("code") if isinstance(reply["error"], dict) else None
@@ -86,7 +99,7 @@ class Session:
             Transient: no connection.
         """
         try:
-            data = await self._guard(self.client.get("/models", cast_to=bytes))
+            data = await self._get("/models")
         except FatalError as error:
             if "HTTP 401" in str(error):
                 raise
@@ -96,35 +109,41 @@ class Session:
         listed = wire.decode(data).get("data") or []
         return [str(model.get("id")) for model in listed if isinstance(model, dict)]
 
-    async def _guard(self, call: Awaitable[bytes], at: Endpoint | None = None) -> bytes:
+    async def _get(self, path: str) -> bytes:
         import openai
 
-        at = at or self.endpoint
         try:
-            return await call
+            return await self.client.get(path, cast_to=bytes)
         except openai.APIStatusError as error:
-            raise explain(error.status_code, error.response.headers, error.response.content, at) from None
+            raise explain(error.status_code, error.response.headers, error.response.content, self.endpoint) from None
         except openai.APIConnectionError as error:  # timeouts included: aiohttp's transport mixes the two up
-            raise Transient(f"the connection to {at.base_url} failed ({_root(error)})") from None
+            raise self._no_connection(error) from None
+
+    def _no_connection(self, error: BaseException) -> Transient:
+        return Transient(f"the connection to {self.endpoint.base_url} failed ({self.endpoint.scrub(_root(error))})")
 
     async def close(self) -> None:
         """Close connections and cache."""
+        await self._http.close()
         await self.client.close()
         if self.cache is not None:
             self.cache.close()
 
 
-def _client(secret: str, base_url: str) -> tuple[AsyncOpenAI, RequestOptions]:
-    """The SDK's client, and the options of every request."""
+def _clients(secret: str, base_url: str, proxy: str | None) -> tuple[AsyncOpenAI, aiohttp.ClientSession]:
+    """The SDK's client, and one of aiohttp's that sends the same headers."""
     try:
+        import aiohttp
+        import httpx2
         import openai
 
         # A plain http server needs no certificates, and loading them costs tens of milliseconds.
-        transport = openai.DefaultAioHttpClient(timeout=None, verify=base_url.startswith("https:"))
+        trust = httpx2.create_ssl_context() if base_url.startswith("https:") else False
+        transport = openai.DefaultAioHttpClient(timeout=None, verify=trust, proxy=proxy, trust_env=False)
     except (ImportError, RuntimeError) as error:
         raise MissingDependency("model=openai needs `pip install 'openai[aiohttp]'`.") from error
     # Time limits and retries are ours (limiter.py): two layers would multiply. The SDK insists on a key; servers that want none
-    # ignore it. Headers about this machine are left out: they tell the server nothing it needs and cost CPU time on every call.
+    # ignore it. Headers about this machine are left out: they tell the server nothing it needs.
     quiet = dict.fromkeys(_TELEMETRY, openai.Omit())
     client = openai.AsyncOpenAI(
         api_key=secret or "none",
@@ -134,7 +153,36 @@ def _client(secret: str, base_url: str) -> tuple[AsyncOpenAI, RequestOptions]:
         http_client=transport,
         default_headers=quiet,  # type: ignore[arg-type]  # Omit is allowed, but not by the annotation
     )
-    return client, {"headers": dict.fromkeys(_PER_REQUEST, openai.Omit())}
+    headers = {**client.default_headers, **client.auth_headers}
+    http = aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=_CONNECTIONS, ssl=trust or True),
+        headers={name: value for name, value in headers.items() if isinstance(value, str)},
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
+    )
+    return client, http
+
+
+def proxy_for(base_url: str) -> str | None:
+    """The proxy that the environment names for `base_url` (HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY), or None.
+
+    Looked up once and not for every request as aiohttp does, which asks another thread each time.
+
+    Raises:
+        UserError: it is no http proxy.
+    """
+    parts = urlsplit(base_url)
+    known = getproxies()
+    proxy = known.get(parts.scheme) or known.get("all")
+    direct = "*" in (host.strip() for host in known.get("no", "").split(","))
+    if not proxy or direct or proxy_bypass(parts.netloc):
+        return None
+    proxy = proxy if "://" in proxy else f"http://{proxy}"
+    if urlsplit(proxy).scheme not in ("http", "https"):
+        raise UserError(
+            f"{base_url} would be reached through a {urlsplit(proxy).scheme} proxy, and only http proxies are possible: change "
+            "HTTP_PROXY, HTTPS_PROXY or ALL_PROXY, or list the host in NO_PROXY."
+        )
+    return proxy
 
 
 def _root(error: BaseException) -> str:

@@ -7,6 +7,7 @@ the history.
 from __future__ import annotations
 
 import json
+from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -36,6 +37,45 @@ def settings(
 def encode(body: Mapping[str, Any], messages: Sequence[Message]) -> bytes:
     """The request as JSON."""
     return to_json({**body, "messages": [{"role": role, "content": content} for role, content in messages]})
+
+
+class Conversations:
+    """Encodes requests of conversations that grow: the JSON of what was sent before is kept, so only new messages are encoded.
+
+    Args:
+        most_bytes: kept at most, for all conversations together; the one that was used longest ago goes first.
+    """
+
+    def __init__(self, most_bytes: int = 64 << 20) -> None:
+        self._most_bytes, self._bytes = most_bytes, 0
+        self._kept: OrderedDict[str, tuple[list[Message], bytearray]] = OrderedDict()
+
+    def encode(self, body: Mapping[str, Any], messages: Sequence[Message], chat: str) -> bytes:
+        """The same bytes as `encode(body, messages)`.
+
+        Args:
+            body: the request without its messages.
+            messages: the prompt.
+            chat: name of the conversation. A prompt that does not begin like the one before is encoded anew, so a name that
+                is used twice costs time and nothing else.
+        """
+        if not messages:
+            return encode(body, messages)
+        # The last message stays out of what is kept: `decode=rank` sends many prompts that differ in the last one only.
+        *before, last = messages
+        known, text = self._kept.pop(chat, ([], bytearray()))
+        self._bytes -= len(text)
+        if before[: len(known)] != known:  # identical strings are compared by address
+            known, text = [], bytearray()
+        for role, content in before[len(known) :]:
+            text += to_json({"role": role, "content": content}) + b","
+        self._kept[chat] = (before, text)
+        self._bytes += len(text)
+        while self._bytes > self._most_bytes:
+            _, (_, dropped) = self._kept.popitem(last=False)
+            self._bytes -= len(dropped)
+        start = to_json({**body, "messages": []}).removesuffix(b"]}")
+        return b"".join((start, text, to_json({"role": last[0], "content": last[1]}), b"]}"))
 
 
 def decode(payload: bytes) -> dict[str, Any]:
