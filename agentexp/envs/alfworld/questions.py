@@ -102,7 +102,7 @@ class _House:
                     tried = rf"^> {verb} {kind} \d+ with {re.escape(place)}\n"
                     yield Question(
                         "affordance",
-                        f"Can a {kind} be {done} with {place}?",
+                        f"Can {_a(kind)} be {done} with {place}?",
                         ("yes" if works else "no",),
                         choices=YES_NO,
                         entity=place,
@@ -119,7 +119,7 @@ class _House:
                 for kind in rng.sample(kinds, min(PER_PLACE, len(kinds))):
                     yield Question(
                         "negative",
-                        f"Is there a {kind} in or on {place}?",
+                        f"Is there {_a(kind)} in or on {place}?",
                         (answer,),
                         choices=YES_NO,
                         entity=place,
@@ -185,6 +185,10 @@ class _House:
     ) -> Question:
         text = f"The task is: {task} {ask}" if task.endswith(".") else f"The task is: {task}. {ask}"
         return Question("task_reasoning", text, answers, (), names or tuple(self.places), self.wanted, evidence, query)
+
+
+def _a(kind: str) -> str:
+    return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
 
 
 _APPLIANCES = {appliance for _, _, appliance in TREATMENTS.values()}

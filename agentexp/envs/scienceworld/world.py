@@ -14,8 +14,19 @@ from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from agentexp.core import Checkpoint, CheckpointMatcher, EnvCard, FactTracker, Policy, Step, Task
-from agentexp.envs.scienceworld import catalog, checkpoints, policies
+from agentexp.core import (
+    Alignment,
+    Checkpoint,
+    CheckpointMatcher,
+    CognitiveMap,
+    EnvCard,
+    FactTracker,
+    Policy,
+    Question,
+    Step,
+    Task,
+)
+from agentexp.envs.scienceworld import alignment, catalog, checkpoints, inventory, policies, questions
 from agentexp.envs.scienceworld.engine import Engine, find_java
 from agentexp.envs.scienceworld.matcher import LabMatcher
 from agentexp.envs.scienceworld.texts import choices, is_error
@@ -200,6 +211,20 @@ class ScienceWorld:
     def checkpoint_matcher(self) -> CheckpointMatcher:
         """See `LabMatcher`."""
         return LabMatcher()
+
+    def questions(self, seed: int) -> list[Question]:
+        """See `HasQuestions` and `scienceworld.questions`."""
+        tree = self.object_tree()
+        assert self._engine is not None
+        return questions.questions(inventory.stock(tree), str(self._engine.call("getTaskDescription")).strip(), seed)
+
+    def look_up(self, question: Question, known: CognitiveMap) -> str:
+        """See `HasQuestions`."""
+        return questions.look_up(question, known)
+
+    def align(self, known: CognitiveMap) -> Alignment:
+        """See `HasAlignment` and `scienceworld.alignment`."""
+        return alignment.align(inventory.stock(self.object_tree()), known)
 
     def fact_tracker(self) -> FactTracker:
         """See `ScienceWorldTracker`."""
