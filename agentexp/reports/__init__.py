@@ -1,60 +1,59 @@
-"""Tables and comparisons from run folders.
+"""Tables, figures and comparisons from run folders.
 
+specs/         one YAML file per table or figure; `specs/README.md` is the reference
+spec.py        reads them
+measures.py    what a cell can show, read from episode records
 runs.py        run folders as rows; runs of one cell pooled over seeds
-cells.py       rates, intervals and paired differences of one cell
+cells.py       values, intervals and paired differences of one cell
+build.py       specification + runs -> table
 tables.py      a table as text, Markdown, LaTeX, CSV
+figures.py     a table as a figure
 published.py   the papers' values
-map_table1.py  one builder per table
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-from agentexp.errors import UserError
-
-if TYPE_CHECKING:
-    from agentexp.reports.runs import RunData
-    from agentexp.reports.tables import Table
 
 __all__ = ["compare", "report"]
 
 
 def report(name: str, runs: Sequence[Path], out: Path | None = None) -> str:
-    """Build a table from run folders.
+    """Build a table or figure from run folders.
 
     Args:
-        name: "table1" (MAP, table 1) or "runs" (a list of what is there).
+        name: "table1", "ecc-fig4" ... (`agentexp.reports.spec.names`), the path of a specification of your own, or "runs" (a
+            list of what is there).
         runs: run folders, or folders above them.
-        out: folder for NAME.md, NAME.tex and NAME.csv; None writes nothing.
+        out: folder for NAME.md, NAME.tex, NAME.csv, and NAME.png, .pdf and .svg of a figure; None writes nothing.
 
     Returns:
         The table for the terminal.
 
     Raises:
         UserError: an unknown name, or a folder that does not exist.
+        MissingDependency: a figure without matplotlib; its table has been written all the same.
     """
+    from agentexp.reports.build import build, wanted
+    from agentexp.reports.run_list import build_run_list
     from agentexp.reports.runs import load_runs
+    from agentexp.reports.spec import load_spec
     from agentexp.reports.tables import to_csv, to_latex, to_markdown, to_text
 
-    builders = _builders()
-    if name not in builders:
-        raise UserError(f"There is no report {name!r}; choose one of: {', '.join(builders)}.")
-    table = builders[name](load_runs(runs))
+    spec = None if name == "runs" else load_spec(name)
+    table = build(spec, load_runs(runs, wanted(spec))) if spec else build_run_list(load_runs(runs))
+    lines = [to_text(table)]
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         for suffix, text in ((".md", to_markdown(table)), (".tex", to_latex(table)), (".csv", to_csv(table))):
-            (out / (name + suffix)).write_text(text, encoding="utf-8")
-    return to_text(table)
+            (out / (table.name + suffix)).write_text(text, encoding="utf-8")
+        if spec and spec.chart:
+            from agentexp.reports.figures import draw
 
-
-def _builders() -> dict[str, Callable[[Sequence[RunData]], Table]]:
-    from agentexp.reports.map_table1 import build_table1
-    from agentexp.reports.run_list import build_run_list
-
-    return {"table1": build_table1, "runs": build_run_list}
+            files = draw(table, spec.chart, out)
+            lines += [str(file) for file in files] or ["Nothing was measured, so no figure was drawn."]
+    return "\n".join(lines)
 
 
 def compare(a: Path, b: Path) -> str:

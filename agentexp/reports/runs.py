@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from agentexp.errors import UserError
 from agentexp.metrics.summary import PARSE_RATE_WARNING
-from agentexp.plan import identity
+from agentexp.plan import flatten, identity
+from agentexp.reports import measures
 from agentexp.store import read_episodes, read_json
 
 _SEEDS = ("seed", "seeds", "repeats")  # last parts of keys; several runs that differ only here belong to one cell
@@ -18,7 +19,10 @@ _SEEDS = ("seed", "seeds", "repeats")  # last parts of keys; several runs that d
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One episode of a run. `instance` is the same for all seeds, repeats, paradigms and models."""
+    """One episode of a run. `instance` is the same for all seeds, repeats, paradigms and models.
+
+    `values` holds what the measures said that were asked for; nothing for an episode that ended with a harness error.
+    """
 
     key: str
     instance: str
@@ -30,15 +34,20 @@ class Row:
     steps: int
     replies: int
     unreadable: int
+    values: Mapping[measures.Key, measures.Part] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class RunData:
-    """One run folder. `rows` holds the planned episodes that ended; what is planned and missing makes it partial."""
+    """One run folder. `rows` holds the planned episodes that ended; what is planned and missing makes it partial.
+
+    `explorer` is the label of the model that explored, empty where nothing was explored.
+    """
 
     folder: Path
     manifest: Mapping[str, Any]
     rows: tuple[Row, ...]
+    explorer: str = ""
 
     @property
     def env(self) -> str:
@@ -61,6 +70,26 @@ class RunData:
         return tuple(self.manifest.get("planned", ()))
 
     @cached_property
+    def labels(self) -> dict[str, Any]:
+        """What a selector can ask for: explorer, reader, the manifest's labels and every setting by its dotted key."""
+        config = self.manifest.get("config") or {}
+        labels = {key: self.manifest[key] for key in ("command", "env", "paradigm", "model", "split") if key in self.manifest}
+        return {**dict(flatten(config)), **labels, "explorer": self.explorer, "reader": self._reader(config)}
+
+    def _reader(self, config: Mapping[str, Any]) -> str:
+        """Who answers the questions of map QA; empty in other runs."""
+        asked = config.get("paradigm", {}).get("reader")
+        if asked is None:
+            return ""
+        if asked == "rules":
+            return "rules"
+        own = (config.get("roles") or {}).get("reader")
+        if not own:
+            return self.model
+        name = own.get("label") or own.get("name") or own.get("policy") or own.get("_target_", "")
+        return str(name).rstrip("/").rpartition("/")[2]
+
+    @cached_property
     def settings(self) -> dict[str, Any]:
         """What makes the results, except seeds: dotted key -> value."""
         flat = identity(self.manifest.get("config") or {})
@@ -78,8 +107,12 @@ def find_runs(root: Path) -> list[Path]:
     return sorted({file.parent for file in root.rglob("manifest.json")})
 
 
-def load_run(folder: Path) -> RunData:
+def load_run(folder: Path, wanted: Collection[measures.Key] = ()) -> RunData:
     """Read a run folder, finished, partial or still running. Torn lines are skipped; the last "ok" record of a task key counts.
+
+    Args:
+        folder: the run folder.
+        wanted: measures to take of every episode.
 
     Raises:
         UserError: the folder holds no run.
@@ -87,31 +120,35 @@ def load_run(folder: Path) -> RunData:
     manifest = read_json(folder / "manifest.json")
     if not isinstance(manifest, dict):
         raise UserError(f"{folder} is not a run folder: it has no manifest.json.")
-    planned = manifest.get("planned")
-    return RunData(folder, manifest, tuple(_row(record) for record in read_episodes(folder, planned)))
+    rows, explorer = [], ""
+    for record in read_episodes(folder, manifest.get("planned")):
+        explorer = explorer or str((record.get("notes") or {}).get("exploration", {}).get("explorer", ""))
+        rows.append(_row(record, wanted))
+    return RunData(folder, manifest, tuple(rows), explorer)
 
 
-def load_runs(roots: Iterable[Path]) -> list[RunData]:
+def load_runs(roots: Iterable[Path], wanted: Collection[measures.Key] = ()) -> list[RunData]:
     """All runs at or below some folders, each once."""
     folders = {folder.resolve(): folder for root in roots for folder in find_runs(root)}
-    return [load_run(folder) for folder in folders.values()]
+    return [load_run(folder, wanted) for folder in folders.values()]
 
 
-def _row(record: Mapping[str, Any]) -> Row:
+def _row(record: Mapping[str, Any], wanted: Collection[measures.Key]) -> Row:
     task = record["task"]
     statuses = [step["status"] for step in record.get("trajectory", ())]
-    name = f"{task['env']}/{task['split']}/{task['id']}"
+    name, finished = f"{task['env']}/{task['split']}/{task['id']}", record["status"] == "ok"
     return Row(
         key=f"{name}#seed{task.get('seed', 0)}.{task.get('repeat', 0)}",
         instance=name,
         seed=int(task.get("seed", 0)),
         kind=str(task.get("kind", "")),
-        finished=record["status"] == "ok",
+        finished=finished,
         success=bool(record.get("success")),
         score=float(record.get("score") or 0.0),
         steps=int(record.get("steps") or 0),
         replies=len(statuses),
         unreadable=sum(status != "ok" for status in statuses),
+        values=measures.read(dict(record), wanted) if finished and wanted else {},
     )
 
 
@@ -159,17 +196,25 @@ class Group:
         return not replies or sum(row.unreadable for row in self.finished) <= (1 - PARSE_RATE_WARNING) * replies
 
 
-def group_runs(runs: Sequence[RunData]) -> dict[tuple[str, str, str], list[Group]]:
-    """Groups by (model, world, paradigm). Runs whose settings differ are never pooled: each set of settings is a group."""
-    cells: dict[tuple[str, str, str], dict[str, list[RunData]]] = {}
+def pooled(runs: Iterable[RunData], ignore: Collection[str] = ()) -> list[tuple[RunData, ...]]:
+    """Runs with the same settings, seeds and the keys in `ignore` apart. Runs whose settings differ are never pooled."""
+    found: dict[str, list[RunData]] = {}
     for run in runs:
-        variants = cells.setdefault((run.model, run.env, run.paradigm), {})
-        variants.setdefault(repr(sorted(run.settings.items())), []).append(run)
+        settings = sorted((key, value) for key, value in run.settings.items() if key not in ignore)
+        found.setdefault(repr(settings), []).append(run)
+    return [tuple(members) for members in found.values()]
+
+
+def group_runs(runs: Sequence[RunData]) -> dict[tuple[str, str, str], list[Group]]:
+    """Groups by (model, world, paradigm), one for each set of settings."""
+    cells: dict[tuple[str, str, str], list[RunData]] = {}
+    for run in runs:
+        cells.setdefault((run.model, run.env, run.paradigm), []).append(run)
     result = {}
-    for cell, variants in cells.items():
-        members = list(variants.values())
+    for cell, found in cells.items():
+        members = pooled(found)
         labels = differing([group[0].settings for group in members])
-        result[cell] = [Group(tuple(group), label) for group, label in zip(members, labels, strict=True)]
+        result[cell] = [Group(group, label) for group, label in zip(members, labels, strict=True)]
     return result
 
 

@@ -49,11 +49,12 @@ def measured_text(cell: Cell) -> str:
     if cell.measured is None:
         return DASH + "".join(cell.marks)
     sign = "+" if cell.difference else ""
-    text = f"{cell.measured:{sign}.1f}"
+    form = f"{sign}.{cell.digits}f"
+    text = f"{cell.measured:{form}}"
     if cell.std is not None:
-        text += f" ± {cell.std:.1f}"
+        text += f" ± {cell.std:.{cell.digits}f}"
     if cell.low is not None and cell.high is not None:
-        text += f" [{cell.low:{sign}.1f}, {cell.high:{sign}.1f}]"
+        text += f" [{cell.low:{form}}, {cell.high:{form}}]"
     return text + "".join(cell.marks)
 
 
@@ -61,7 +62,8 @@ def details_text(cell: Cell) -> str:
     """The second line: size, exclusions and the paper's value."""
     parts = []
     if cell.planned:
-        parts.append(f"n={cell.n}" + (f"/{cell.planned}" if not cell.difference and cell.n < cell.planned else ""))
+        more = f" in {cell.episodes}" if cell.episodes else f"/{cell.planned}" if cell.n < cell.planned else ""
+        parts.append(f"n={cell.n}" + ("" if cell.difference else more))
     if cell.seeds > 1:
         parts.append(f"{cell.seeds} seeds")
     if cell.excluded:
@@ -69,7 +71,7 @@ def details_text(cell: Cell) -> str:
             f"{cell.excluded} excluded" + (f" ({cell.as_failures:.1f} as failures)" if cell.as_failures is not None else "")
         )
     if cell.published is not None:
-        parts.append(f"paper {cell.published:{'+' if cell.difference else ''}.1f}")
+        parts.append(f"paper {cell.published:{'+' if cell.difference else ''}.{cell.digits}f}")
     return ", ".join(parts)
 
 
@@ -92,7 +94,11 @@ def to_text(table: Table) -> str:
     console = Console(file=out, width=1000, highlight=False, color_system=None)
     console.print(Text(table.title))
     for panel in table.panels:
-        grid = RichTable(title=Text(panel.title), title_justify="left", box=box.SIMPLE, pad_edge=False)
+        console.print(Text(panel.title))  # not as the table's title, which would be broken to the table's width
+        if not panel.rows or not panel.columns:
+            console.print(Text("  no runs\n"))
+            continue
+        grid = RichTable(box=box.SIMPLE, pad_edge=False)
         grid.add_column("")
         for column in panel.columns:
             grid.add_column(Text(column), justify="right", no_wrap=True)
@@ -161,6 +167,8 @@ _TEX = {
         "‡": "\\ddag{}",
         "§": "\\S{}",
         "−": "$-$",
+        "◇": "$\\diamond$",
+        "Δ": "$\\Delta$",
         "|": "\\textbar{}",
     },
     **{"[": "{[}", "]": "{]}"},  # after \\ a bracket would be read as an option

@@ -1,0 +1,178 @@
+"""What a cell can show: each measure reads one episode record as a fraction (part, whole), and a cell is sum over sum.
+
+With a whole of 1 that is a mean over episodes; otherwise a rate per step, per error or per question. Episodes that a measure
+returns None for do not belong to its population (ECC without checkpoints, delta steps without a change).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agentexp.metrics.behaviour import INFO_ACTIONS, Behaviour, behaviour, looping, recovered, repeated
+from agentexp.metrics.ecc import ecc_of_episode
+from agentexp.metrics.efficiency import cost_of_episode
+from agentexp.metrics.map_qa import NOTE as MAP_QA
+from agentexp.metrics.perturbation import NOTE as PERTURBATION
+from agentexp.metrics.perturbation import reexplored
+from agentexp.records import Record
+
+Part = tuple[float, float]
+Key = tuple[str, Any]
+"""(name, parameter) of a measure as a cell uses it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One measure.
+
+    Attributes:
+        of: (record, parameter) -> (part, whole), or None.
+        counts: what n counts.
+        percent: printed in percent.
+        binary: the part is 0 or 1 and the whole 1: a rate with a Wilson interval.
+        total: the sum is shown, not the mean.
+        digits: decimals.
+    """
+
+    of: Callable[[Record, Any], Part | None]
+    counts: str = "episodes"
+    percent: bool = False
+    binary: bool = False
+    total: bool = False
+    digits: int = 1
+
+
+def read(record: Record, keys: Collection[Key]) -> Mapping[Key, Part]:
+    """The values of some measures for one finished episode."""
+    found = {key: MEASURES[key[0]].of(record, key[1]) for key in keys}
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _success(record: Record, at: Any) -> Part:
+    return float(bool(record["success"])), 1.0
+
+
+def _steps(record: Record, at: Any) -> Part:
+    """`at`: a phase; None: all of them."""
+    return float(record["steps"] if at is None else record["steps_by_phase"].get(at, 0)), 1.0
+
+
+def _explored(record: Record, at: Any) -> Part | None:
+    """Steps whose knowledge was used."""
+    note = record["notes"].get("exploration")
+    return (float(note["steps"]), 1.0) if note else None
+
+
+def _premature(record: Record, at: Any) -> Part | None:
+    note = record["notes"].get("exploration")
+    return (float(note["premature"]), 1.0) if note else None
+
+
+def _ecc(record: Record, at: Any) -> Part | None:
+    """`at`: coverage after so many steps; None: at the end of the steps that were used."""
+    ecc, note = ecc_of_episode(record), record["notes"].get("exploration") or {}
+    value = ecc.at(int(note.get("budget", 10**9) if at is None else at)) if ecc else None
+    return (value, 1.0) if value is not None else None
+
+
+def _reexplored(record: Record, at: Any) -> Part | None:
+    note = record["notes"].get(PERTURBATION)
+    if not note:
+        return None
+    seen = behaviour(record)
+    return float(reexplored(seen.actions, int(note["step"]), list(note["origins"]), seen.errors)), 1.0
+
+
+def _delta_steps(record: Record, at: Any) -> Part | None:
+    """L - t - 1 of eq. 10."""
+    note = record["notes"].get(PERTURBATION)
+    return (float(len(behaviour(record).actions) - int(note["step"]) - 1), 1.0) if note else None
+
+
+def _trace(name: str) -> Callable[[Record, Any], Part | None]:
+    def of(record: Record, at: Any) -> Part | None:
+        """`at`: mapping step, from 1. Episodes that stopped earlier are left out."""
+        rows = record["notes"].get("stop_trace") or ()
+        return next(((float(row[name]), 1.0) for row in rows if row["t"] == at), None)
+
+    return of
+
+
+def _stopped(record: Record, at: Any) -> Part | None:
+    """Whether mapping had ended by step `at` by the rule (converged) and not by the budget."""
+    stop = record["notes"].get("stop")
+    return (float(stop["reason"] == "converged" and stop["t"] <= at), 1.0) if stop else None
+
+
+def _questions(name: str) -> Callable[[Record, Any], Part | None]:
+    def of(record: Record, at: Any) -> Part | None:
+        """`at`: a category of `agentexp.metrics.map_qa`; None: all."""
+        rows = [row for row in record["notes"].get(MAP_QA) or () if at is None or row["category"] == at]
+        return (float(sum(bool(row[name]) for row in rows)), float(len(rows))) if rows else None
+
+    return of
+
+
+def _cost(name: str) -> Callable[[Record, Any], Part | None]:
+    def of(record: Record, at: Any) -> Part | None:
+        value = getattr(cost_of_episode(record), name)
+        return (float(value), 1.0) if value is not None else None
+
+    return of
+
+
+def _of_failed(count: Callable[[Behaviour, re.Pattern[str]], Part]) -> Callable[[Record, Any], Part | None]:
+    def of(record: Record, at: Any) -> Part | None:
+        """`at`: regular expression of actions that only gather information, as in the world's card."""
+        return None if record["success"] else count(behaviour(record), re.compile(at or INFO_ACTIONS))
+
+    return of
+
+
+MEASURES: Mapping[str, Measure] = {
+    "success": Measure(_success, percent=True, binary=True),
+    "instances": Measure(lambda record, at: (1.0, 1.0), total=True, digits=0),
+    "steps": Measure(_steps),
+    "explored_steps": Measure(_explored, "explorations"),
+    "premature": Measure(_premature, "explorations", percent=True, binary=True),
+    "ecc": Measure(_ecc, "explorations of instances with checkpoints", percent=True),
+    "reexplored": Measure(_reexplored, "rollouts in which the target was moved", percent=True, binary=True),
+    "delta_steps": Measure(_delta_steps, "rollouts in which the target was moved"),
+    "delta_k": Measure(_trace("delta_k"), "episodes still mapping at that step", digits=2),
+    "novelty": Measure(_trace("novelty"), "episodes still mapping at that step", digits=2),
+    "window_mean": Measure(_trace("window_mean"), "episodes still mapping at that step", digits=2),
+    "converged": Measure(_stopped, "mapped episodes", percent=True, binary=True),
+    "map_qa": Measure(_questions("correct"), "questions", percent=True),
+    "map_qa_unknown": Measure(_questions("unknown"), "questions", percent=True),
+    "turns": Measure(_cost("turns")),
+    "calls": Measure(_cost("calls")),
+    "tokens": Measure(_cost("tokens"), digits=0),
+    "repeated": Measure(
+        _of_failed(lambda b, info: (float(repeated(b.actions)), float(max(len(b.actions) - 1, 0)))),
+        "steps of failed episodes that have a step before them",
+        percent=True,
+    ),
+    "loop": Measure(
+        _of_failed(lambda b, info: (float(len(looping(b.actions))), float(len(b.actions)))),
+        "steps of failed episodes",
+        percent=True,
+    ),
+    "info_seeking": Measure(
+        _of_failed(lambda b, info: (float(sum(bool(a and info.search(a)) for a in b.actions)), float(len(b.actions)))),
+        "steps of failed episodes",
+        percent=True,
+    ),
+    "recovery": Measure(
+        _of_failed(lambda b, info: (float(recovered(b, 3, info)), float(sum(b.errors)))),
+        "errors in failed episodes",
+        percent=True,
+    ),
+    "recovery_1": Measure(
+        _of_failed(lambda b, info: (float(recovered(b, 1, info)), float(sum(b.errors)))),
+        "errors in failed episodes",
+        percent=True,
+    ),
+}
