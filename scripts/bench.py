@@ -96,7 +96,7 @@ async def harness(url: str, episodes: int, turns: int) -> None:
     async def lease() -> AsyncIterator[World]:
         yield InProcess(env)
 
-    tasks = env.tasks("test")[:episodes]
+    tasks = [Task(str(i), env.name, "test") for i in range(episodes)]
     runs = [run_episode(task, env, lease, {"actor": model}, react, Budget(0, turns)) for task in tasks]
     for episode in await asyncio.gather(*runs):
         if episode.status != "ok" or episode.steps != turns or any(step.status != "ok" for step in episode.trajectory):
@@ -118,7 +118,7 @@ async def model_call(url: str, episodes: int, turns: int) -> None:
             reply = await model.chat(Request(messages, model.sampling, "act", "thought_action", view, task.id))
             messages += [Message("assistant", reply.text), Message("user", OBSERVATION)]
 
-    await asyncio.gather(*(conversation(task) for task in env.tasks("test")[:episodes]))
+    await asyncio.gather(*(conversation(task) for task in (Task(str(i), env.name, "test") for i in range(episodes))))
     await model.close()
 
 
