@@ -90,6 +90,8 @@ def make_run(config: Config, overrides: Overrides) -> Run:
     from agentexp.runner import Run
 
     settings = check_root(config, overrides)
+    if settings.command not in UNUSED:
+        raise UserError(f"command={settings.command} is not a command. Choices: {', '.join(UNUSED)}.")
     env_settings, env_node = split_env(config["env"], overrides)
     env_spec = checked(env_node, "env", overrides)
     env = build_checked(env_spec)
@@ -110,7 +112,7 @@ def make_run(config: Config, overrides: Overrides) -> Run:
     logger = build(config["logger"], "logger", overrides)
     concurrency = settings.concurrency or default_concurrency(models["actor"], env_settings.in_process)
     known = {key: value for key, value in config.items() if key not in UNUSED[settings.command]}
-    root = Path(settings.output_root)
+    root = Path(settings.output_root).expanduser()
     return Run(
         command=settings.command,
         config=known,

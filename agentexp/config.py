@@ -82,6 +82,7 @@ class ModelSettings:
     style: Literal["full", "compact"] = "full"
 
 
+REQUIRED = ("paradigm", "env", "model", "parsing", "logger")
 COMPONENTS = ("paradigm", "env", "model", "stopping", "parsing", "logger", "explore")
 ENV_KEYS = tuple(f.name for f in fields(EnvSettings))
 MODEL_KEYS = tuple(f.name for f in fields(ModelSettings))
@@ -120,10 +121,15 @@ def check_root(config: Mapping[str, Json], overrides: Overrides) -> RootSettings
     for key in config:
         if key not in known:
             raise UserError(f"'{key}' is not a setting.{nearest(key, known)} Valid keys: {', '.join(sorted(known))}.")
+    for key in REQUIRED:
+        if key not in config:
+            raise UserError(f"{key} has no value. Choose one: {key}=<choice>; `agentexp eval --help` lists the choices.")
     plain = {key: value for key, value in config.items() if key not in COMPONENTS and key != "roles"}
     settings: RootSettings = _checked_dataclass(RootSettings, plain, "", overrides)
     if settings.repeats < 1:
         raise UserError("repeats must be at least 1.")
+    _check_positive(settings, ("concurrency", "workers"), "")
+    _check_positive(settings.limits, [f.name for f in fields(LimitSettings)], "limits.")
     if settings.budget.mapping < 0 or settings.budget.acting < 1:
         raise UserError("budget.mapping must be at least 0 and budget.acting at least 1.")
     return settings
@@ -136,7 +142,17 @@ def split_env(node: Mapping[str, Json], overrides: Overrides) -> tuple[EnvSettin
     settings: EnvSettings = _checked_dataclass(EnvSettings, ours, "env", overrides)
     if settings.limit is not None and settings.limit < 1:
         raise UserError("env.limit must be at least 1, or null for the whole split.")
+    _check_positive(settings, ("step_timeout", "reset_timeout", "max_episodes_per_worker"), "env.")
     return settings, spec
+
+
+def _check_positive(settings: Any, names: Iterable[str], prefix: str) -> None:
+    hints = typing.get_type_hints(type(settings))
+    for name in names:
+        value = getattr(settings, name)
+        if value is not None and not value > 0:
+            null = ", or null" if types.NoneType in typing.get_args(hints[name]) else ""
+            raise UserError(f"{prefix}{name} must be greater than 0{null}, not {value}.")
 
 
 def split_model(node: Json, path: str, overrides: Overrides) -> dict[str, Json]:
@@ -204,7 +220,8 @@ def locate(name: str, path: str) -> Callable[..., Any]:
     try:
         found = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:
-        raise UserError(f"{path}._target_={name} cannot be imported: {error}.") from error
+        hint = " Install it, or name its folder in PYTHONPATH." if isinstance(error, ModuleNotFoundError) else ""
+        raise UserError(f"{path}._target_={name} cannot be imported: {error}.{hint}") from error
     if not callable(found):
         raise UserError(f"{path}._target_={name} is not a class or function.")
     return typing.cast(Callable[..., Any], found)

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agentexp.config import fingerprint, nearest
-from agentexp.errors import UserError
-
+from agentexp.config import ENV_KEYS, fingerprint, nearest
+from agentexp.errors import FatalError, UserError
 
 SWEEP_VARIABLE = "AGENTEXP_SWEEP"
 """Name of the sweep that a job belongs to, in the environment because launchers start jobs in other processes."""
@@ -74,6 +73,10 @@ def launch(
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
+    try:
+        os.getcwd()
+    except FileNotFoundError as error:
+        raise UserError("The current folder no longer exists. Change to another one (cd) and try again.") from error
     config_name = flags.config_name or default_config or command
     prepared = prepare(list(overrides), multirun=flags.multirun)
     arguments = [*prepared, f"hydra.job.name={command}"]
@@ -91,10 +94,14 @@ def launch(
         arguments.insert(0, "--multirun")
 
     codes: list[int] = []
+    refused: list[Exception] = []
 
     def task(config: Any) -> None:
         if not flags.multirun:
-            codes.append(job(config))
+            try:
+                codes.append(job(config))
+            except (UserError, FatalError, OmegaConfBaseException) as error:  # raised below: Hydra would print all overrides
+                refused.append(error)
             return
         try:
             code = job(config)
@@ -114,12 +121,18 @@ def launch(
     os.environ["HYDRA_FULL_ERROR"] = "1"  # so that errors reach us instead of ending the process inside Hydra
     try:
         hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name=config_name)(task)()
+        if refused:
+            raise refused[0]
     except JobExit as exit_:
         return exit_.code
     except (HydraException, OmegaConfBaseException) as error:
         if full:
             raise
         raise UserError(explain(error, overrides, config_name, flags)) from error
+    except ValueError as error:
+        if not (text := _not_a_choice(prepared, flags) or ("--resolve" in str(error) and f"{error}.")):
+            raise
+        raise UserError(text) from error
     finally:
         sys.argv = saved_argv
         os.environ.pop(SWEEP_VARIABLE, None)
@@ -147,8 +160,11 @@ def prepare(overrides: Sequence[str], *, multirun: bool) -> list[str]:
         if override.startswith("experiment="):
             override = "+" + override
         key, equals, value = override.partition("=")
-        if not equals and not key.startswith("~"):
+        if (not equals and not key.startswith("~")) or not key.lstrip("+~"):
             raise UserError(f"'{override}' is not an override. Write key=value, for example env.limit=10.{_command_hint(key)}")
+        if key.startswith("env.") and key.removeprefix("env.") in ENV_KEYS:
+            override = "++" + override  # every world has these settings, and few configs list them all
+            key = "++" + key
         if not readable(override):
             parts = value.split(",") if multirun else [value]
             quoted = ",".join(part if readable(f"{key}={part}") else _quote(part) for part in parts)
@@ -166,6 +182,19 @@ def _quote(value: str) -> str:
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
+def _not_a_choice(overrides: Sequence[str], flags: HydraFlags) -> str:
+    """A sentence about a group that is given no name (`env=null`, `budget=5`), for which Hydra has no error of its own."""
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    parser, choices = OverridesParser.create(), groups(flags.config_dir)
+    for override in overrides:
+        group, _, value = override.partition("=")
+        if group.lstrip("+") in choices and not isinstance(parser.parse_override(override).value(), (str, list, dict)):
+            valid = choices[group.lstrip("+")]
+            return f"{group}={value} is not a choice. Choices of {group.lstrip('+')}: {', '.join(valid)}."
+    return ""
+
+
 def _command_hint(word: str) -> str:
     return " Options start with --." if word.startswith("-") else ""
 
@@ -178,7 +207,7 @@ def explain(error: Exception, overrides: Sequence[str], config_name: str, flags:
     missing = re.search(r"(?:Could not find|Could not load|In '[^']*': Could not find) '([^']+)'", text)
     if missing and "/" in missing.group(1):
         group, _, choice = missing.group(1).rpartition("/")
-        valid = choices.get(group, [])
+        valid = choices.get(group) or re.findall(r"^\t(\S+)$", text, re.MULTILINE)  # the second: Hydra's own groups
         return f"{group}={choice} is not a choice.{nearest(choice, valid)} Choices of {group}: {', '.join(valid) or 'none'}."
     if "Cannot find primary config" in text:
         roots = sorted(file.stem for file in conf_dir().glob("*.yaml"))
@@ -189,7 +218,10 @@ def explain(error: Exception, overrides: Sequence[str], config_name: str, flags:
     if key_match:
         key = key_match.group(1).lstrip("+").partition("@")[0]
         keys = known_keys(config_name) | set(choices)
-        return f"'{key}' is not a setting.{nearest(key, keys)} `agentexp {config_name} --cfg job` shows all settings."
+        if key in keys:
+            return f"'{key}' is not set in the chosen configs. Add it with +{key}=..., or leave it away instead of removing it."
+        shown = "hydra" if key.startswith("hydra.") else "job"
+        return f"'{key}' is not a setting.{nearest(key, keys)} `agentexp {config_name} --cfg {shown}` shows all settings."
     if "To use --multirun" in text or "sweep" in text.lower() or "multirun" in text.lower():
         swept = next((o for o in overrides if "," in o), "")
         key, _, value = swept.partition("=")
@@ -203,7 +235,7 @@ def explain(error: Exception, overrides: Sequence[str], config_name: str, flags:
 
 
 def known_keys(config_name: str) -> set[str]:
-    """All keys of the default config of a command, dotted; empty when it does not compose."""
+    """All keys of the default config of a command and of Hydra's own, dotted; empty when it does not compose."""
     from hydra import compose, initialize_config_dir
     from hydra.core.global_hydra import GlobalHydra
     from hydra.errors import HydraException
@@ -212,7 +244,7 @@ def known_keys(config_name: str) -> set[str]:
     GlobalHydra.instance().clear()
     try:
         with initialize_config_dir(str(conf_dir()), version_base="1.3"):
-            config = OmegaConf.to_container(compose(config_name), resolve=False)
+            config = OmegaConf.to_container(compose(config_name, return_hydra_config=True), resolve=False)
     except HydraException:
         return set()
     keys: set[str] = set()

@@ -62,15 +62,19 @@ class RunFolder:
 
         Raises:
             FolderBusy: another process writes it.
+            UserError: it cannot be made or written (rights, a file in its place, a full disk).
         """
-        self.path.mkdir(parents=True, exist_ok=True)
         try:
+            self.path.mkdir(parents=True, exist_ok=True)
             # shards share the folder's lock and own their file's; a run without shards owns the folder
             self._lock(".lock", fcntl.LOCK_SH if self.shard else fcntl.LOCK_EX)
             if self.shard:
                 self._lock(f".lock-{self.shard[0]}of{self.shard[1]}", fcntl.LOCK_EX)
             self._file = os.open(self.episodes_file, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
             _repair(self._file, self.episodes_file)
+        except OSError as error:
+            self.close()
+            raise UserError(f"The run folder {self.path} cannot be written: {error.strerror}. Change output_root=.") from error
         except BaseException:
             self.close()
             raise

@@ -52,15 +52,41 @@ def the_run(root: Path) -> Path:
         (["act", *TOY], ["maps"]),
         (["evla", "env=toy"], ["evla", "eval"]),
         (["eval", "--config-dir", "nowhere", "env=toy"], ["nowhere"]),
+        (["eval", *TOY, "env=null"], ["env=null", "textcraft"]),
+        (["eval", *TOY, "budget=5"], ["budget=5", "paper"]),
+        (["eval", *TOY, "~model"], ["model has no value"]),
+        (["eval", *TOY, "=3"], ["=3", "key=value"]),
+        (["eval", *TOY, "--resolve"], ["--resolve", "--cfg"]),
+        (["eval", *TOY, "~env.step_timeout"], ["env.step_timeout", "not set"]),
+        (["eval", *TOY, "env.step_timeout=0"], ["env.step_timeout", "greater than 0"]),
+        (["eval", *TOY, "command=frobnicate"], ["frobnicate", "explore"]),
+        (["eval", *TOY, "hydra/launcher=nope"], ["nope", "joblib"]),
+        (["eval", *TOY, "output_root=/dev/null/x"], ["/dev/null/x", "output_root", "Not a directory"]),
     ],
 )
 def test_wrong_lines_get_one_sentence(arguments: list[str], words: list[str], tmp_path: Path) -> None:
     done = agentexp(*arguments, cwd=tmp_path, code=2)
     assert "Traceback" not in done.stderr
+    assert "Error executing job with overrides" not in done.stderr
     assert len(done.stderr.strip().splitlines()) <= 6
     for word in words:
         assert word in done.stderr
     assert not list(tmp_path.glob("**/episodes.jsonl"))
+
+
+def test_a_folder_that_is_gone_gets_one_sentence(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    line = f"{sys.executable} -m agentexp eval env=toy model=scripted --dry-run"
+    done = subprocess.run(["sh", "-c", f"cd {gone} && rmdir {gone} && {line}"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "no longer exists" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_settings_of_the_runner_need_not_be_in_the_config_of_a_world(tmp_path: Path) -> None:
+    shown = agentexp("eval", *TOY, "env.step_timeout=7", "--cfg", "job", cwd=tmp_path).stdout
+    assert "step_timeout: 7" in shown
 
 
 def test_help_lists_groups_and_their_choices(tmp_path: Path) -> None:

@@ -98,6 +98,7 @@ ROOT = {
     "progress": "auto",
     "limits": {"attempts": 2},
     "budget": {"mapping": 10, "acting": 50},
+    **{key: {} for key in ("paradigm", "env", "model", "parsing", "logger")},
 }
 
 
@@ -117,6 +118,10 @@ def test_root_settings() -> None:
         ({"repeats": 0}, ["repeats"]),
         ({"budget": {"mapping": 10, "acting": 0}}, ["budget.acting"]),
         ({"budget": {"mapping": 10}}, ["budget.acting"]),
+        ({"concurrency": -3}, ["concurrency", "greater than 0, or null", "-3"]),
+        ({"workers": 0}, ["workers", "greater than 0"]),
+        ({"limits": {"attempts": 0}}, ["limits.attempts", "greater than 0, not 0"]),
+        ({"limits": {"seconds": -1.0}}, ["limits.seconds", "greater than 0, or null"]),
     ],
 )
 def test_wrong_root_settings(change: dict[str, Any], words: list[str]) -> None:
