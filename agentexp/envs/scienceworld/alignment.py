@@ -60,7 +60,7 @@ def _spatial(stock: Stock, thing: str, relation: str, place: str) -> bool | None
     holders = {place, *kinds_of(place)}
     if any(item.name in names and (item.holder in holders or item.room == place) for item in stock.items):
         return True
-    return None if any(item.alive and item.name in names for item in stock.items) else False
+    return None if any(item.alive and item.name in names | holders for item in stock.items) else False  # it moves or grows
 
 
 def _state(stock: Stock, thing: str, state: str) -> bool | None:

@@ -3,7 +3,7 @@
 The world has no places: where a thing comes from stands in for where it is.
 
 object_location  Is oak log fetched or crafted?
-affordance       What does the listed command with 1 oak log give?
+affordance       What can a listed command with 1 oak log give?
 negative         Can planks be fetched?
 task_reasoning   What is crafted directly before the target? What goes into it? What has to be fetched for it?
 """
@@ -72,24 +72,27 @@ class _Shop:
             )
 
     def results(self, rng: random.Random) -> Iterator[Question]:
-        """What a command gives, asked by its ingredients; the wrong choices are results of other listed commands."""
-        for recipe in self.listed:
-            using = ", ".join(f"{count} {text_of(name)}" for name, count in recipe.inputs)
-            said = self._using(recipe)
-            right = _result(recipe)
-            others = [
-                r for r in self.listed if r.output != recipe.output and not re.fullmatch(said, str(r).split(" using ", 1)[1])
-            ]
-            wrong = sorted({_result(other) for other in others} - {right})
-            choices = [right, *rng.sample(wrong, min(CHOICES - 1, len(wrong)))]
+        """What commands give, asked by their ingredients; the wrong choices are results of other listed commands."""
+        patterns = {recipe: self._using(recipe) for recipe in self.listed}
+        asked: set[str] = set()
+        for recipe, said in patterns.items():
+            using = _ingredients(recipe)
+            if using in asked:
+                continue
+            asked.add(using)
+            alike = [r for r in self.listed if re.fullmatch(said, _ingredients(r)) or re.fullmatch(patterns[r], using)]
+            right = sorted({_result(r) for r in alike})
+            wrong = sorted({_result(r) for r in self.listed if r not in alike} - set(right))
+            choices = [*right, *rng.sample(wrong, min(max(CHOICES - len(right), 1), len(wrong)))]
             rng.shuffle(choices)
+            made = "|".join(rf"{r.count} {re.escape(r.output)}" for r in alike)
             yield Question(
                 "affordance",
-                f"What does the listed command with the ingredients {using} give?",
-                (right,),
+                f"What can a listed command with the ingredients {using} give?",
+                tuple(right),
                 choices=tuple(choices),
                 entity=using,
-                evidence=(rf"^> craft .* using {said}\nCrafted {recipe.count} {re.escape(recipe.output)}$",),
+                evidence=(rf"^> craft .* using {said}\nCrafted (?:{made})$",),
                 query=("result", said),
             )
 
@@ -134,6 +137,10 @@ class _Shop:
         target = text_of(self.goal)
         words = tuple(sorted({*self.words, *answers} - {target}))
         return Question("task_reasoning", f"The task is: craft {target}. {ask}", answers, (), words, target, evidence, query)
+
+
+def _ingredients(recipe: Recipe) -> str:
+    return str(recipe).split(" using ", 1)[1]
 
 
 def _result(recipe: Recipe) -> str:
