@@ -1,10 +1,12 @@
 """From replies to actions: every kind of reply that users of such tools reported, and its relatives."""
 
 import pytest
+import yaml
 from action_replies import OTHERS, SAY_DESK_1, WITHOUT_LIST
 
 from agentexp.actions import ParseSettings, parse
 from agentexp.core import EnvCard
+from agentexp.launch import conf_dir
 
 ALFWORLD = [
     *("go to bed 1", "go to desk 1", "go to desk 2", "go to drawer 1", "go to shelf 1", "open drawer 1", "open drawer 2"),
@@ -59,6 +61,23 @@ def test_invented_turns_never_enter_the_history():
     assert (parsed.kept, parsed.action) == ("go to desk 1", DESK)
     parsed = parse("> unlock grate with key\nThe grate is now unlocked.\n> open grate")
     assert parsed.kept == "> unlock grate with key"
+
+
+def test_invented_turns_may_stand_in_one_line():
+    parsed = read("ASSISTANT: Action: go to desk 1 USER: On the desk 1, you see a mug 1. ASSISTANT: Action: look")
+    assert (parsed.kept, parsed.action) == ("ASSISTANT: Action: go to desk 1", DESK)
+    assert "invented_observation" in parsed.flags
+    assert read("Thought: ask the user: where?\nAction: go to desk 1").flags == ()
+
+
+@pytest.mark.parametrize("name", ["openai", "vllm"])
+def test_servers_are_asked_to_stop_where_the_reply_would_be_cut(name):
+    """P01: both, because servers may ignore stop strings."""
+    stops = yaml.safe_load((conf_dir() / "model" / f"{name}.yaml").read_text(encoding="utf-8"))["stop"]
+    assert stops
+    for stop in stops:
+        parsed = read(f"Thought: x\nAction: go to desk 1{stop} You arrive.")
+        assert (parsed.kept, parsed.action) == ("Thought: x\nAction: go to desk 1", DESK)
 
 
 def test_untouched_replies_are_kept_to_the_letter():

@@ -149,7 +149,7 @@ class Patterns:
         hard: a mark or speaker label that ends the message once something was said.
         token: such a mark alone.
         header: such a mark at the very start, with the speaker's name, which is only a heading.
-        soft: an observation label or tag; ends the message once an action was claimed.
+        soft: an observation label or tag, or a speaker within a line; ends the message once an action was claimed.
         answer_open, answer_close: tags around the action.
         label: an action label at the start of a line, up to its separator; group `name`.
         heading: an action label that has a line of its own.
@@ -220,7 +220,7 @@ def _compile(
         ),
         soft=_re(
             rf"^[ \t>*#_+\-\d.)\[【]{{0,20}}+(?:{observed})[ ]*[#(]?\d*[)\]】 *_]*(?::|\n|$)"
-            rf"|(?<![\w\"'\\])(?P<capital>{observed})[ ]*\d*[ *_]*:"
+            rf"|(?<![\w\"'\\])(?P<capital>{observed}|{role})[ ]*\d*[ *_]*:"
             rf"|[\[【]\s*(?:{observed})\s*\d*\s*[\]】]"
             rf"|<\s*(?:{observed}|tool_response|tool_result|function_results?|result)\s*>",
             re.M,
