@@ -340,7 +340,7 @@ class Rollout:
         self.episode.notes[name] = value
 
     def finish(self, reason: str = "") -> None:
-        """Settle the result from the newest step of the acting phase. Without a reason: won, lost or step_limit."""
+        """Settle the result from the newest step. Without a reason: won, lost or step_limit."""
         step, episode = self.step, self.episode
         episode.success = step.success
         episode.score = step.score

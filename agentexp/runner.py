@@ -345,4 +345,6 @@ def _tell(run: Run, summary: Summary, fatal: str) -> None:
             f"{summary['harness_errors']} episodes ended with a harness error; they are not the agent's failures. "
             "Issue the same command again to run them again.\n"
         )
+    for warning in summary["warnings"]:
+        sys.stderr.write(f"Warning: {warning}\n")
     show_result(summary, run.folder)

@@ -3,41 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from speaker import Speaker
 
 from agentexp.actions import ParseSettings
-from agentexp.core import Completion, Env, Episode, Request, Sampling, Step, Task, Usage
+from agentexp.core import Env, Episode, Sampling, Step, Task, Usage
 from agentexp.envs.toy import ToyRooms
 from agentexp.errors import ContextOverflow, EngineError, FatalError, ModelError, UserError
+from agentexp.metrics.summary import summarise
+from agentexp.records import episode_to_json
 from agentexp.rollout import Budget, Limits, Rollout, World, run_episode
-
-
-class Speaker:
-    """A model that says the lines it was given, then the last one for ever."""
-
-    label = "speaker"
-    sampling = Sampling()
-
-    def __init__(self, *lines: str | Completion | Exception) -> None:
-        self.lines = list(lines)
-        self.requests: list[Request] = []
-
-    async def start(self) -> None: ...
-    async def close(self) -> None: ...
-
-    def versions(self) -> dict[str, str]:
-        return {}
-
-    async def chat(self, request: Request) -> Completion:
-        line = self.lines[min(len(self.requests), len(self.lines) - 1)]
-        self.requests.append(request)
-        if isinstance(line, Exception):
-            raise line
-        return line if isinstance(line, Completion) else Completion(line, usage=Usage(10, 5, 0, 1, 0.01))
 
 
 class Plain:
@@ -120,6 +100,46 @@ def test_what_the_model_wrote_in_the_worlds_name_never_enters_the_history() -> N
     assert "You have won" not in "".join(m.content for m in model.requests[1].messages)
     assert episode.calls[0].raw is not None
     assert "You have won" in episode.calls[0].raw
+
+
+def test_prose_is_not_quoted_back() -> None:
+    """P10: what the model is told after an unreadable reply is one short sentence, which is a setting."""
+    model = Speaker("Considering the room again, the desk and the bed look plausible. " * 60)
+    run(model, steps=2)
+    told = model.requests[1].messages[-1]
+    assert (told.role, told.content) == ("user", ParseSettings().unreadable)
+    assert len(told.content) <= 100
+    model = Speaker("No idea.")
+    run(model, steps=2, parsing=ParseSettings(unreadable="Once more."))
+    assert model.requests[1].messages[-1].content == "Once more."
+
+
+def test_of_several_actions_the_first_is_carried_out_and_the_agent_is_told() -> None:
+    """P11: one engine step per turn."""
+    episode = run(Speaker("Action: look, then inventory"), steps=1)
+    (step,) = episode.trajectory
+    assert (step.action, step.status, step.rewrite) == ("look", "ok", "look, then inventory")
+    assert "n_actions>1" in step.flags
+    assert step.observation.endswith("\n" + ParseSettings().several)
+    quiet = run(Speaker("Action: look, then inventory"), steps=1, parsing=ParseSettings(several=""))
+    assert quiet.trajectory[0].observation == run(Speaker("Action: look"), steps=1).trajectory[0].observation
+
+
+def test_rewrites_are_recorded_and_counted_and_can_be_switched_off() -> None:
+    """P09: both wordings are in the record."""
+    episode = run(Speaker("Action: LOOK"), steps=1)
+    assert (episode.trajectory[0].action, episode.trajectory[0].rewrite) == ("look", "LOOK")
+    assert summarise([json.loads(episode_to_json(episode))], 1)["rewritten_rate"] == 1.0
+    episode = run(Speaker("Action: LOOK"), steps=1, parsing=ParseSettings(grounding=False))
+    assert (episode.trajectory[0].action, episode.trajectory[0].rewrite) == ("LOOK", "")
+
+
+def test_other_alphabets_are_readable_in_the_record() -> None:
+    """P06: a translated command is an ordinary invalid action."""
+    reply = "Действие: открыть ящик 1"
+    episode = run(Speaker(reply), steps=1)
+    assert episode.trajectory[0].status == "invalid"
+    assert reply.encode() in episode_to_json(episode)
 
 
 def test_messages_are_stored_once_and_calls_refer_to_them() -> None:

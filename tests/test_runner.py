@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from run_fakes import CountingWorld, GoModel, Plain, make_run
+from speaker import Speaker
 
 from agentexp.core import Env, Episode, Message, Task
 from agentexp.errors import ContextOverflow, ModelError, UserError
@@ -143,6 +144,16 @@ def results_of_uninterrupted(root: Path, tasks: int) -> list[tuple[str, bool, in
     run = make_run(root, tasks=tasks)
     run_sync(run)
     return results(run)
+
+
+def test_a_run_that_could_hardly_be_read_ends_with_a_loud_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """P10: the success rate of such a run means nothing."""
+    mumbler = make_run(tmp_path, limit=2, model_name="mumbler")
+    summary, code = run_sync(replace(mumbler, models={"actor": Speaker("Well, where to begin?")}))
+    assert (code, summary["invalid_rate"]) == (0, 1.0)
+    assert "Warning: 100% of the replies could not be read as an action" in capsys.readouterr().err
+    run_sync(make_run(tmp_path, limit=2))
+    assert "Warning" not in capsys.readouterr().err
 
 
 def test_an_engine_that_breaks_costs_its_episode_only(tmp_path: Path) -> None:
