@@ -111,15 +111,16 @@ def main(arguments: list[str] | None = None) -> int:
     except UserError as error:
         sys.stderr.write(f"{error}\n")
         return 2
+    done = threading.Event()
+    if not watch:  # before READY: whoever reads it may end us at once
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: done.set())
     sys.stdout.write(f"{READY}{engine.listening_address}\n")
     sys.stdout.flush()
     if watch:
         while os.read(0, 4096):
             pass
     else:
-        done = threading.Event()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: done.set())
         done.wait()
     # Not through the engine's destructor, which waits for requests in flight; there is nothing to save.
     os._exit(0)
