@@ -1,16 +1,25 @@
-# `make` lists the targets. VENV=path uses another (or an existing) virtual environment; SCALE=paper runs a paper's full recipe.
+# `make` lists the targets. VENV=path uses another (or an existing) virtual environment. Tables and figures: SCALE=small runs
+# scripted agents on few tasks, SCALE=paper a paper's full recipe (ARGS="model.name=gpt-4o-mini" names the model; see
+# conf/experiment/*_paper.yaml). All runs of one scale share a folder: what one table has run, another finds there.
 VENV   ?= .venv
 PYTHON ?= python3
 SCALE  ?= small
 OUT    ?= outputs
+ARGS   ?=
 BIN     = $(VENV)/bin
 AGENTEXP = $(BIN)/agentexp
+RUNS    = $(OUT)/$(SCALE)
+TABLES  = $(OUT)/tables-$(SCALE)
+RUN     = $(AGENTEXP) eval -m output_root=$(RUNS) $(ARGS) +experiment=$(1)_$(SCALE)
+REPORT  = $(AGENTEXP) report $(1) $(RUNS) --out $(TABLES)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-all demo test check bench table1 clean
+.PHONY: help setup setup-all demo test check bench clean figures \
+	table1 table3 table4 table5 ecc-table1 ecc-table2 ecc-table3 ecc-table5 ecc-table6
+.NOTPARALLEL:  # two jobs must not write one run folder
 
 help:  ## list the targets
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "agentexp needs Python 3.11 or newer: make PYTHON=/path/to/python3.11")'
@@ -46,8 +55,55 @@ bench: setup-all  ## harness CPU per turn beside its floors; writes bench.json
 	$(BIN)/python scripts/bench.py
 
 table1: setup-all  ## MAP, table 1: three paradigms on three worlds, published beside measured
-	$(AGENTEXP) eval -m +experiment=table1_$(SCALE) output_root=$(OUT)/table1-$(SCALE)
-	$(AGENTEXP) report table1 $(OUT)/table1-$(SCALE) --out $(OUT)/tables
+	$(call RUN,table1)
+	$(call REPORT,table1)
+
+table3: setup-all  ## MAP, table 3: the target moves during the episode
+	$(call RUN,table3)
+	$(call REPORT,table3)
+
+table4: setup-all  ## MAP, table 4: without stage 1, without stage 2
+	$(call RUN,table4)
+	$(call REPORT,table4)
+
+table5: setup-all  ## MAP, table 5: without parts of the map
+	$(call RUN,table5)
+	$(call REPORT,table5)
+
+ecc-table1: setup-all  ## paper 001, table 1: exploration without a task and what it is worth
+	$(call RUN,ecc_table1)
+	$(call RUN,ecc_direct)
+	$(call RUN,ecc_bonus)
+	$(call REPORT,ecc-table1)
+
+ecc-table2: setup-all  ## paper 001, table 2: direct acting and Explore-then-Act
+	$(call RUN,ecc_direct)
+	$(call RUN,ecc_table2)
+	$(call REPORT,ecc-table2)
+
+ecc-table3: setup-all  ## paper 001, table 3: behaviour in failed episodes
+	$(call RUN,ecc_table3)
+	$(call REPORT,ecc-table3)
+
+ecc-table5: setup-all  ## paper 001, table 5: needs trained models; published values, and runs that carry their labels
+	@mkdir -p $(RUNS)
+	$(call REPORT,ecc-table5)
+
+ecc-table6: setup-all  ## paper 001, table 6: ALFWorld variants, played by the expert
+	$(call RUN,ecc_table6)
+	$(call REPORT,ecc-table6)
+
+figures: table1 ecc-table1  ## MAP, figures 3 to 6, and paper 001, figures 3 and 4: PNG, PDF, SVG and CSV
+	$(call RUN,fig3)
+	$(call RUN,fig5)
+	$(call RUN,ecc_fig3)
+	$(call RUN,ecc_fig4)
+	$(call REPORT,fig3)
+	$(call REPORT,fig4)
+	$(call REPORT,fig5)
+	$(call REPORT,fig6)
+	$(call REPORT,ecc-fig3)
+	$(call REPORT,ecc-fig4)
 
 clean:  ## remove build leftovers (keeps outputs and the virtual environment)
 	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

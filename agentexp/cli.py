@@ -112,12 +112,12 @@ def check(overrides: Overrides = None, config_dir: ConfigDir = None) -> None:
 
 @app.command()
 def report(
-    name: Annotated[str, typer.Argument(help="The table: table1.")],
+    name: Annotated[str, typer.Argument(help="table1, ecc-table1, fig5 ..., a specification (YAML file), or runs.")],
     runs: Annotated[list[Path] | None, typer.Argument(help="Run folders, or folders above them (default: outputs).")] = None,
     more_runs: Annotated[list[Path] | None, typer.Option("--runs", help="The same, as an option.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Also write NAME.md, NAME.tex and NAME.csv into this folder.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Also write NAME.md, .tex, .csv, and .png, .pdf, .svg of a figure.")] = None,
 ) -> None:
-    """Rebuild a paper's table from run folders: published value beside measured value, n and interval."""
+    """Rebuild a paper's table or figure from run folders: published beside measured value, n and interval."""
     from agentexp.reports import report as build_report
 
     folders = [*(runs or []), *(more_runs or [])] or [Path("outputs")]

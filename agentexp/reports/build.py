@@ -126,7 +126,7 @@ def _items(spec: Spec, axis: Axis, panel: Entry, across: Sequence[Entry], runs: 
         matched |= set(own)
         for value in own:
             items += _bound(spec, axis, panel, across, runs, entry, value, paper=True)
-        if not own:
+        if not own and not panel.ours:
             items.append(_Item(entry, entry.title, {}, paper=True, found=False))
     for value in sorted(found - matched) if axis.others else ():
         items += _bound(spec, axis, panel, across, runs, Entry(title=value, key=("",)), value)
@@ -285,7 +285,7 @@ def _published(spec: Spec, panel: Entry, row: Entry, column: Entry) -> float | N
         return float(value) if isinstance(value, int | float) else None
 
     path = next((entry.value for entry in (column, row, panel) if entry.value is not None), spec.value)
-    if not spec.published or not path:
+    if panel.ours or not spec.published or not path:
         return None
     minus = next((entry.minus for entry in (column, row, panel) if entry.minus is not None), None)
     value = look(path)

@@ -78,7 +78,7 @@ def parts(group: Group, key: Key) -> list[tuple[Row, Part]]:
 def value_cell(group: Group | None, key: Key, published: float | None = None, *, comparable: bool = False) -> Cell:
     """The value of a measure for a group: mean of the per-seed values.
 
-    A rate with one run per instance has a Wilson interval. Otherwise bootstrap over instances, an instance's runs kept together.
+    A rate with one run per instance has a Wilson interval. Otherwise bootstrap over instances, their runs kept together.
 
     Args:
         group: the runs; None where there are none.

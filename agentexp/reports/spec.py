@@ -40,6 +40,7 @@ class Entry:
         size: number of instances in the paper.
         average: a block with the mean over the blocks before it.
         columns: a block's own columns, in place of the table's.
+        ours: a block that the paper does not have: no published values, and no rows without runs.
     """
 
     title: str = ""
@@ -55,6 +56,7 @@ class Entry:
     size: int | None = None
     average: bool = False
     columns: Axis | None = None
+    ours: bool = False
 
 
 @dataclass(frozen=True, slots=True)
