@@ -526,7 +526,7 @@ END_REASONS = (
 
 @dataclass(slots=True)
 class Call:
-    """One model call in an episode. The prompt is `chats[chat][:upto]`, the reply is `chats[chat][upto]` when `kept`."""
+    """One model call in an episode. The prompt is `chats[chat][:upto]`, the reply as kept is `chats[chat][upto]`."""
 
     chat: str
     upto: int

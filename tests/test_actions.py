@@ -4,7 +4,7 @@ import pytest
 import yaml
 from action_replies import OTHERS, SAY_DESK_1, WITHOUT_LIST
 
-from agentexp.actions import ParseSettings, parse
+from agentexp.actions import ParseSettings, parse, without_thinking
 from agentexp.core import EnvCard
 from agentexp.launch import conf_dir
 
@@ -139,6 +139,24 @@ def test_thought_is_what_stands_before_the_action():
 def test_reasoning_is_never_searched():
     assert outcome(read("", reasoning="Action: look")) == "invalid"
     assert outcome(read(None, reasoning="<answer>look</answer>", finish_reason="length")) == "truncated"
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        ("no thought", "no thought"),
+        ("<think>a</think>said", "said"),
+        ("a {draft}</think>said", "said"),
+        ("<think>a</think>b</think>said", "said"),
+        ("<think>a</think>one <thinking>b</thinking>two", "one two"),
+        ("<think>never closed", ""),
+        ("思考 a</think>答え：said & “done”", "答え：said & “done”"),
+    ],
+)
+def test_replies_that_are_no_actions_without_their_thoughts(reply, said):
+    """P02 and P03 for JSON and summaries."""
+    assert without_thinking(reply) == said
+    assert without_thinking("(x)a(/x)said", ParseSettings(think_tags=[["(x)", "(/x)"]])) == "said"
 
 
 def test_commands_that_must_never_be_sent():

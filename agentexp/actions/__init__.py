@@ -12,5 +12,6 @@ The stages, each in its own module and each usable alone:
 
 from agentexp.actions.parser import Parsed, parse
 from agentexp.actions.settings import ParseSettings
+from agentexp.actions.turns import without_thinking
 
-__all__ = ["ParseSettings", "Parsed", "parse"]
+__all__ = ["ParseSettings", "Parsed", "parse", "without_thinking"]

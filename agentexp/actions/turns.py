@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agentexp.actions.settings import Patterns
+from agentexp.actions.settings import ParseSettings, Patterns
+from agentexp.actions.text import normalise
 
 _MAX_MARKS = 20  # beyond this many marks a reply is noise; each costs one look for an action before it
 
@@ -58,6 +59,19 @@ def said(norm: str, patterns: Patterns, has_action: Callable[[str], bool], *, wh
     invented = cut is not None and bool(patterns.token.sub("", norm[cut:]).strip())
     still_open = opened is not None and opened < end
     return Said(visible[:end], cut, invented, still_open)
+
+
+def without_thinking(reply: str, settings: ParseSettings = ParseSettings()) -> str:
+    """A reply that is no action (JSON, a summary) without its reasoning. All before a lone close tag is reasoning too."""
+    text = normalise(reply)
+    spans, stray, _ = _thinking(text.norm, settings.patterns())
+    if stray:
+        spans = [(0, stray[-1][1]), *(span for span in spans if span[0] >= stray[-1][1])]
+    kept, end = "", 0
+    for start, stop in spans:
+        kept += reply[text.raw(end) : text.raw(start)]
+        end = stop
+    return kept + reply[text.raw(end) :]
 
 
 def _thinking(norm: str, patterns: Patterns) -> tuple[list[tuple[int, int]], list[tuple[int, int]], int | None]:

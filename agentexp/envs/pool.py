@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
 from agentexp.core import Env, Step, Task
@@ -26,7 +26,7 @@ from agentexp.rollout import World
 
 @dataclass(slots=True)
 class PoolStats:
-    """What happened to the workers, for the run's record.
+    """What happened to the workers.
 
     Attributes:
         started: workers that were started, all in all.
@@ -43,10 +43,6 @@ class PoolStats:
     failures: int = 0
     cancelled: int = 0
     recycled: int = 0
-
-    def as_dict(self) -> dict[str, int]:
-        """For JSON."""
-        return asdict(self)
 
 
 _FATES = {"timeout": "timeouts", "died": "deaths", "failed": "failures", "cancelled": "cancelled"}

@@ -21,6 +21,7 @@ from contextlib import nullcontext
 from dataclasses import asdict, replace
 from typing import Any
 
+from agentexp.actions import without_thinking
 from agentexp.core import Checkpoint, FactTracker, HasFacts, Model, Step, StepRecord, Usage
 from agentexp.envs.goal_free import goal_free_actions, goal_hidden
 from agentexp.errors import ContextOverflow, LimitReached, UserError
@@ -254,7 +255,7 @@ class ExploreThenAct:
                 continue
             break
         chat.assistant(reply.text)
-        plain = re.sub(r"(?s)<think>.*?</think>", "", reply.text).strip()
+        plain = without_thinking(reply.text, ro.parsing).strip()
         text = _first_words(plain, self.summary_words)
         usage = sum((call.usage for call in ro.episode.calls[first_call:]), Usage())
         key = self._store.summary_key if self._store else ""

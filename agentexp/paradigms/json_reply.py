@@ -12,6 +12,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal, TypeVar
 
+from agentexp.actions import without_thinking
 from agentexp.core import Completion, Model
 from agentexp.prompts import render
 from agentexp.rollout import Chat
@@ -64,7 +65,7 @@ def token_limit(models: Mapping[str, Model], role: str, at_least: int) -> int:
 
 def read_json(text: str) -> tuple[dict[str, Any], bool]:
     """The largest JSON object in `text`, and whether it had to be mended. Raises `BadReply`."""
-    text = re.sub(r"(?s)<think>.*?</think>", "", text or "")
+    text = without_thinking(text or "")
     best: tuple[int, dict[str, Any], bool] | None = None
     problem = "it contains no JSON object."
     at = text.find("{")

@@ -158,9 +158,11 @@ def test_scripted_executors_get_the_map_of_the_same_steps() -> None:
 
 def test_a_long_summary_is_cut_and_thinking_is_left_out() -> None:
     words = " ".join(f"w{i}" for i in range(500))
-    episode, _ = run(ExploreThenAct(explore_steps=1, summary_words=20), talker(eta_summarize=[f"<think>hm</think>\n{words}"]))
-    assert episode.notes["summary"].split() == [f"w{i}" for i in range(20)]
-    assert episode.notes["exploration"]["summary_cut"]
+    for thought in ("<think>hm</think>", "hm</think>", "<thinking>hm</thinking>"):
+        speaker = talker(eta_summarize=[f"{thought}\n{words}"])
+        episode, _ = run(ExploreThenAct(explore_steps=1, summary_words=20), speaker)
+        assert episode.notes["summary"].split() == [f"w{i}" for i in range(20)]
+        assert episode.notes["exploration"]["summary_cut"]
 
 
 def test_an_empty_summary_leaves_no_block() -> None:

@@ -22,7 +22,9 @@ VALUES = st.recursive(
 @given(st.dictionaries(st.text(max_size=5), VALUES, min_size=1, max_size=4))
 def test_whole_json_is_found_in_prose_and_fences(value: dict[str, Any]) -> None:
     text = json.dumps(value, ensure_ascii=False)
-    for reply in (text, f"Here it is:\n```json\n{text}\n```\nAs asked, {{sic}}.", f"<think>{{no}}</think>{text}"):
+    fenced = f"Here it is:\n```json\n{text}\n```\nAs asked, {{sic}}."
+    # the prompt of a thinking model may hold the open tag
+    for reply in (text, fenced, f"<think>{{no}}</think>{text}", f'A draft: {{"a": "{"x" * 200}"}}\n</think>{text}'):
         assert read_json(reply) == (value, False)
 
 
