@@ -28,6 +28,7 @@ class MapIndex:
     Attributes:
         where: places of each thing ("in", "on", "at", "contains"), in the map's order.
         contents: things in each place.
+        hollow: places that something is "in", not "on".
         states: what each thing "is".
         empty: places said to hold nothing.
         missing: (thing or type, place) said not to be there.
@@ -38,6 +39,7 @@ class MapIndex:
     def __init__(self, known: CognitiveMap) -> None:
         self.where: dict[str, list[str]] = {}
         self.contents: dict[str, list[str]] = {}
+        self.hollow: set[str] = set()
         self.states: dict[str, list[str]] = {}
         self.connects: list[tuple[str, str]] = []
         for entry in known.spatial:
@@ -49,6 +51,7 @@ class MapIndex:
             if relation in ("in", "on", "at", "contains"):
                 self.where.setdefault(thing, []).append(place)
                 self.contents.setdefault(place, []).append(thing)
+                self.hollow |= {place} if relation == "in" else set()
             elif relation == "is":
                 self.states.setdefault(thing, []).append(place)
             elif relation == "connects":

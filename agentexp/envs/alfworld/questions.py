@@ -231,8 +231,7 @@ def _where(index: MapIndex, thing: str) -> str:
 def _open(index: MapIndex, place: str) -> str:
     if not index.seen_inside(place):
         return UNKNOWN
-    opened = any(a.action == "open" and a.works and a.target == texts.kind(place) for a in index.affordances)
-    if not index.states.get(place) and not opened:  # of a place that has a door, the map says whether it is open
+    if not index.states.get(place) and place not in index.hollow:  # the map says of every door whether it is open
         return CLOSED_FOR_EVER
     return SHOWS if index.contents.get(place) else EMPTY
 
