@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -47,9 +48,12 @@ def the_run(root: Path) -> Path:
         (["eval", *TOY, "model.policy=orcale"], ["orcale", "oracle"]),
         (["eval", *TOY, "paradigm=react", "paradigm.style=tiny"], ["paradigm.style=tiny", "full"]),
         (["eval", *TOY, "paradigm=react,map"], ["-m"]),
+        (["eval", *TOY, "model.label=a,b"], ["'model.label=\"a,b\"'", "-m"]),
+        (["eval", *TOY, "hydra.rum.dir=x"], ["Did you mean hydra.run.dir?", "--cfg hydra"]),
         (["eval", "frobnicate"], ["frobnicate", "key=value"]),
         (["eval", *TOY, "+experiment=nope"], ["nope"]),
         (["act", *TOY], ["maps"]),
+        (["act", *TOY, "maps=null"], ["maps"]),
         (["evla", "env=toy"], ["evla", "eval"]),
         (["eval", "--config-dir", "nowhere", "env=toy"], ["nowhere"]),
         (["eval", *TOY, "env=null"], ["env=null", "textcraft"]),
@@ -149,6 +153,17 @@ def test_a_bad_job_does_not_stop_a_sweep(tmp_path: Path) -> None:
     done = agentexp("eval", "-m", *TOY, "paradigm=react", "env.limit=2", "env.rooms=1,4", cwd=tmp_path, code=2)
     assert "env.rooms" in done.stderr
     assert len(list(tmp_path.glob("outputs/eval/**/summary.json"))) == 1
+
+
+def test_the_jobs_of_a_sweep_are_one_group_of_wandb_runs(tmp_path: Path) -> None:
+    """H05: without account and network."""
+    pytest.importorskip("wandb")
+    agentexp("eval", "-m", *TOY, "logger=wandb", "paradigm=react", "env.limit=1", "seed=0,1", cwd=tmp_path)
+    files = list(tmp_path.glob("outputs/eval/**/offline-run-*/run-*.wandb"))
+    assert len({file.name for file in files}) == 2
+    groups = [set(re.findall(rb"sweep-[0-9a-f]{8}", file.read_bytes())) for file in files]
+    assert len(groups[0]) == 1
+    assert groups[0] == groups[1]
 
 
 def test_joblib_launcher(tmp_path: Path) -> None:
