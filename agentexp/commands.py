@@ -92,6 +92,8 @@ def make_run(config: Config, overrides: Overrides) -> Run:
     settings = check_root(config, overrides)
     if settings.command not in UNUSED:
         raise UserError(f"command={settings.command} is not a command. Choices: {', '.join(UNUSED)}.")
+    if settings.command == "act" and not settings.maps:
+        raise UserError("maps has no value. Set maps=... to the run folder that `agentexp map` printed.")
     env_settings, env_node = split_env(config["env"], overrides)
     env_spec = checked(env_node, "env", overrides)
     env = build_checked(env_spec)

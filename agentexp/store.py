@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from agentexp.errors import UserError
+from agentexp.errors import FatalError, UserError
 from agentexp.records import Record, dump
 
 log = logging.getLogger(__name__)
@@ -130,8 +130,15 @@ class RunFolder:
             os.close(descriptor)
 
     def write_json(self, name: str, value: Any) -> Path:
-        """Replace a file of the folder at once: a reader sees the old or the new content, never a part."""
-        return write_json(self.path / name, value)
+        """Replace a file of the folder at once: a reader sees the old or the new content, never a part.
+
+        Raises:
+            FatalError: the disk refused.
+        """
+        try:
+            return write_json(self.path / name, value)
+        except OSError as error:
+            raise FatalError(f"{self.path / name} cannot be written: {error.strerror}.") from error
 
     def remove(self, *names: str) -> None:
         """Remove files of the folder, where they exist."""
@@ -181,11 +188,15 @@ def write_json(path: Path, value: Any) -> Path:
     # dump() first: it knows how to write what json does not, and makes the text safe for UTF-8
     text = json.dumps(json.loads(dump(value)), ensure_ascii=False, indent=2)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with temporary.open("wb") as file:
-        file.write(text.encode(errors="backslashreplace") + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    try:
+        with temporary.open("wb") as file:
+            file.write(text.encode(errors="backslashreplace") + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
     return path
 
 

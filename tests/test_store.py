@@ -10,7 +10,7 @@ import pytest
 
 import agentexp.store as store
 from agentexp.core import Episode, Task
-from agentexp.errors import UserError
+from agentexp.errors import FatalError, UserError
 from agentexp.records import episode_to_json
 from agentexp.store import FolderBusy, RunFolder, index, read_episodes, read_json, write_json
 
@@ -153,3 +153,19 @@ def test_json_files_are_replaced_at_once(tmp_path: Path) -> None:
     path.write_text("{")
     with pytest.raises(UserError, match="not valid JSON"):
         read_json(path)
+
+
+def test_a_disk_that_refuses_gets_one_sentence_and_leaves_no_temporary_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with RunFolder(tmp_path) as folder:
+        monkeypatch.setattr(os, "fsync", refuse)
+        with pytest.raises(FatalError, match=r"summary\.json cannot be written: No space left"):
+            folder.write_json("summary.json", {})
+    assert not list(tmp_path.glob("*.tmp")) + list(tmp_path.glob(".*.tmp"))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="output_root"):
+        RunFolder(tmp_path / "file" / "run").__enter__()
