@@ -240,3 +240,20 @@ def test_sampled_calls_get_seeds_of_their_own_that_repeat() -> None:
     seeds = [request.sampling.seed for request in first.requests]
     assert len(set(seeds)) == 3
     assert seeds == [request.sampling.seed for request in again.requests]
+
+
+@pytest.mark.parametrize(
+    ("reply", "kept"),
+    [
+        ("Action: look\nYou see a red room.\nAction: drop", "Action: look"),
+        ("Thought: a\nAction: look\nThought: b\nAction: go east", "Thought: a\nAction: look"),
+        ("<answer>look</answer>\nThe room is empty.\n<answer>go east</answer>", "<answer>look</answer>"),
+        ("Action: `look`\nAction: go east", "Action: `look`"),
+    ],
+)
+def test_later_actions_of_a_reply_never_enter_the_history(reply: str, kept: str) -> None:
+    episode = run(Speaker(reply), steps=1)
+    assert episode.chats["acting"][2].content == kept
+    assert episode.trajectory[0].action == "look"
+    assert "n_actions>1" in episode.trajectory[0].flags
+    assert episode.calls[0].raw == reply

@@ -55,6 +55,9 @@ class _Choice:
     several: bool
 
 
+_CLOSING = re.compile(r"[ \t`*\"'.]*(?:\s*<[/\\][^<>\n]{1,40}>)?")
+
+
 def parse(
     content: str | None,
     *,
@@ -141,6 +144,12 @@ def parse(
         flags.append("format")
     action = found.action if status == "ok" else None
     rewritten = action is not None and undecorate(claim.text) != action
+    if action is not None and choice.several and claim.kind in ("label", "inline", "tag"):
+        # What follows the action that is carried out never happened: it must not enter the history.
+        closed = _CLOSING.match(part.visible, claim.end)
+        stop = closed.end() if closed else claim.end
+        if end is None or stop < end:
+            kept = original[: text.raw(stop)].rstrip()
     return Parsed(action, status, kept, written, rewritten, tuple(flags), thought)
 
 
