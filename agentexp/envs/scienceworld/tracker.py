@@ -96,7 +96,10 @@ class ScienceWorldTracker:
         return f"{self.room}: {', '.join(sorted(opened))} open" if opened else self.room
 
     def map(self, goal: str) -> CognitiveMap:
-        """Rooms, things and states at reset; affordances; rooms behind doors that were never entered as unknown."""
+        """Rooms, things and states at reset; affordances; rooms behind doors that were never entered as unknown.
+
+        Long maps are cut from the end (extractor), so what the goal names comes first, what every room has comes last.
+        """
         chart = CognitiveMap()
         for kind, subject, value in self._first.values():
             if kind == "connects":
@@ -107,6 +110,7 @@ class ScienceWorldTracker:
                 chart.spatial.append({"thing": f"{subject[0]} in {subject[1]}", "relation": "is", "place": value})
             elif kind == "empty":
                 chart.absent.append({"place": subject[0], "what": "anything"})
+        chart.spatial.sort(key=lambda entry: self._rank(entry, goal))
         for kind, subject, value in self._facts.values():
             if kind == "works":
                 effect = "works" if value == "yes" else "refused"
@@ -120,6 +124,17 @@ class ScienceWorldTracker:
         chart.task_notes += [f"The task names the {room}: {', '.join(self.path('', room)) or 'here'}." for room in named]
         chart.unknown = sorted({to for room in self.rooms.values() for to in room.doors} - set(self.rooms))
         return chart
+
+    def _rank(self, entry: dict[str, str], goal: str) -> int:
+        """Smaller is more useful: named by the goal, ways, things in rooms, things in things, states, doors and air."""
+        thing = entry["thing"]
+        if thing in ("air", "agent"):
+            return 6
+        if goal and re.search(rf"\b{re.escape(thing)}\b", goal):
+            return 0
+        if entry["relation"] == "is":
+            return 5 if thing.startswith("door") else 4
+        return 1 if entry["relation"] == "connects" else 2 if entry["place"] in self.rooms else 3
 
     # ------------------------------------------------------------------------------------------------------ navigation
 
