@@ -6,6 +6,7 @@ that Hydra's grammar cannot read and names the nearest valid choice when somethi
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -142,7 +143,7 @@ def launch(
 
 
 def prepare(overrides: Sequence[str], *, multirun: bool) -> list[str]:
-    """Quote what Hydra's grammar cannot read: values with "=", other alphabets, "#"; `experiment=x` becomes `+experiment=x`."""
+    """Rewrite what Hydra's grammar cannot read: values with "=", other alphabets, "#", JSON; and `experiment=x` without its +."""
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import HydraException
 
@@ -168,7 +169,7 @@ def prepare(overrides: Sequence[str], *, multirun: bool) -> list[str]:
         if not readable(override):
             parts = value.split(",") if multirun else [value]
             quoted = ",".join(part if readable(f"{key}={part}") else _quote(part) for part in parts)
-            override = f"{key}={quoted}"
+            override = f"{key}={_from_json(value) or quoted}"
             if not readable(override):
                 raise UserError(
                     f"The value of '{key}' cannot be read: {value}. Quote it for your shell, for example "
@@ -180,6 +181,23 @@ def prepare(overrides: Sequence[str], *, multirun: bool) -> list[str]:
 
 def _quote(value: str) -> str:
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _from_json(value: str) -> str:
+    """A JSON object or list in Hydra's grammar, whose keys have no quotes; empty for any other text."""
+    try:
+        found = json.loads(value)
+    except ValueError:
+        return ""
+
+    def write(node: Any) -> str:
+        if isinstance(node, dict):
+            return "{" + ",".join(f"{key}:{write(item)}" for key, item in node.items()) + "}"
+        if isinstance(node, list):
+            return "[" + ",".join(map(write, node)) + "]"
+        return _quote(node) if isinstance(node, str) else json.dumps(node)
+
+    return write(found) if isinstance(found, (dict, list)) else ""
 
 
 def _not_a_choice(overrides: Sequence[str], flags: HydraFlags) -> str:

@@ -78,6 +78,15 @@ def test_wrong_lines_get_one_sentence(arguments: list[str], words: list[str], tm
     assert not list(tmp_path.glob("**/episodes.jsonl"))
 
 
+def test_values_may_be_json(tmp_path: Path) -> None:
+    body = '{"top_k": 5, "deep": {"x-y": [true, null, "a=\'b\', c"]}}'
+    model = ["model=openai", "model.name=x", f"model.extra_body={body}", 'model.stop=["\\n", "a, b"]']
+    shown = agentexp("eval", "env=toy", *model, "--cfg", "job", cwd=tmp_path).stdout
+    assert "top_k: 5" in shown
+    for line in ("- true", "- null", "- a='b', c", "- a, b"):
+        assert line in shown
+
+
 def test_a_folder_that_is_gone_gets_one_sentence(tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()

@@ -110,6 +110,8 @@ class OpenAIModel:
             raise UserError(f"model.base_url={self.base_url} is no address; write for example http://127.0.0.1:8000/v1.")
         if parts.username or parts.password:
             raise UserError("model.base_url must not hold a user or password; put the key into the variable model.api_key_env.")
+        if parts.query or parts.fragment:  # the paths of the calls are appended to it, and a query may hold a key
+            raise UserError("model.base_url must end with a path such as /v1, without a query (?...) or a fragment (#...).")
         if taken := [field for field in _OURS if field in self._extra]:
             raise UserError(f"model.extra_body must not set {', '.join(taken)}: agentexp sets these fields itself.")
         if taken := [field for field in self._omit if field in _OURS]:

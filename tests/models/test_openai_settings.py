@@ -51,6 +51,7 @@ def test_local_servers_need_no_key_and_openai_does(request_for: Make, tmp_path: 
     [
         ({"base_url": "127.0.0.1:8000"}, "model.base_url"),
         ({"base_url": "http://me:secret@host/v1"}, "must not hold a user or password"),
+        ({"base_url": "http://host/v1?api_key=secret"}, "without a query"),
         ({"extra_body": {"model": "y"}}, "model.extra_body"),
         ({"omit": ["messages"]}, "model.omit"),
         ({"concurrency": 0}, "model.concurrency"),
