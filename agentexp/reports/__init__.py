@@ -39,11 +39,11 @@ def report(name: str, runs: Sequence[Path], out: Path | None = None) -> str:
     from agentexp.reports.run_list import build_run_list
     from agentexp.reports.runs import load_runs
     from agentexp.reports.spec import load_spec
-    from agentexp.reports.tables import to_csv, to_latex, to_markdown, to_text
+    from agentexp.reports.tables import to_csv, to_latex, to_markdown, to_text, turned
 
     spec = None if name == "runs" else load_spec(name)
     table = build(spec, load_runs(runs, wanted(spec))) if spec else build_run_list(load_runs(runs))
-    lines = [to_text(table)]
+    lines = [to_text(turned(table) if spec and spec.chart and spec.chart.kind == "lines" else table)]
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         for suffix, text in ((".md", to_markdown(table)), (".tex", to_latex(table)), (".csv", to_csv(table))):

@@ -129,6 +129,8 @@ def _items(spec: Spec, axis: Axis, panel: Entry, across: Sequence[Entry], runs: 
         if not own and not panel.ours:
             items.append(_Item(entry, entry.title, {}, paper=True, found=False))
     for value in sorted(found - matched) if axis.others else ():
+        if axis.whole and not all(selected(runs, {**cell[0], axis.each: value}, spec.usual) for cell in cells):
+            continue
         items += _bound(spec, axis, panel, across, runs, Entry(title=value, key=("",)), value)
     return items
 
@@ -221,7 +223,7 @@ def _group(spec: Spec, runs: Sequence[RunData], where: Conditions, variant: Vari
     for members in pooled(selected(runs, where, spec.usual), spec.pool):
         settings = members[0].settings
         if all(settings.get(key, value) == value for key, value in variant.items()):
-            return Group(members)
+            return Group(members, apart=spec.pool)
     return None
 
 

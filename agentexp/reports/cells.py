@@ -99,7 +99,7 @@ def value_cell(group: Group | None, key: Key, published: float | None = None, *,
         marks=_marks(group, comparable),
         runs=tuple(str(run.folder) for run in group.runs),
         digits=measure.digits,
-        episodes=len(found) if whole != len(found) else 0,
+        episodes=len(found) if measure.pooled else 0,
     )
     if not whole:
         return cell

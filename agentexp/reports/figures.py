@@ -104,11 +104,16 @@ def _panel(axes: Axes, panel: Panel, chart: Chart, labels: Sequence[str]) -> Non
         else:
             _bars(axes, panel, cells, label, number, place, len(shown))
     if chart.kind == "lines":
-        axes.set_xticks([float(column) for column in panel.columns])
+        places = [float(column) for column in panel.columns]
+        margin = 0.04 * (max(places) - min(places)) or 1.0
+        axes.set_xlim(min(places) - margin, max(places) + margin)
+        axes.set_xticks(places)
     else:
         axes.set_xticks(range(len(panel.columns)), [column.replace(" ", "\n") for column in panel.columns], fontsize=8)
-        axes.set_ylim(bottom=0)
-    axes.legend(fontsize=7, frameon=False)
+        axes.set_xlim(-0.6, len(panel.columns) - 0.4)
+        top = max(max(c.measured or 0.0, c.high or 0.0) for _, cells in shown for c in cells)
+        axes.set_ylim(0, 1.05 * top or 1.0)
+    axes.legend(fontsize=7, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=1 if len(shown) > 3 else 2)
 
 
 def _line(axes: Axes, panel: Panel, cells: Sequence[Cell], label: str, number: int, shift: float) -> None:

@@ -35,6 +35,7 @@ class Measure:
         binary: the part is 0 or 1 and the whole 1: a rate with a Wilson interval.
         total: the sum is shown, not the mean.
         digits: decimals.
+        pooled: the wholes are counts of something in the episode (steps, questions), which n counts.
     """
 
     of: Callable[[Record, Any], Part | None]
@@ -43,6 +44,7 @@ class Measure:
     binary: bool = False
     total: bool = False
     digits: int = 1
+    pooled: bool = False
 
 
 def read(record: Record, keys: Collection[Key]) -> Mapping[Key, Part]:
@@ -145,8 +147,8 @@ MEASURES: Mapping[str, Measure] = {
     "novelty": Measure(_trace("novelty"), "episodes still mapping at that step", digits=2),
     "window_mean": Measure(_trace("window_mean"), "episodes still mapping at that step", digits=2),
     "converged": Measure(_stopped, "mapped episodes", percent=True, binary=True),
-    "map_qa": Measure(_questions("correct"), "questions", percent=True),
-    "map_qa_unknown": Measure(_questions("unknown"), "questions", percent=True),
+    "map_qa": Measure(_questions("correct"), "questions", percent=True, pooled=True),
+    "map_qa_unknown": Measure(_questions("unknown"), "questions", percent=True, pooled=True),
     "turns": Measure(_cost("turns")),
     "calls": Measure(_cost("calls")),
     "tokens": Measure(_cost("tokens"), digits=0),
@@ -154,25 +156,30 @@ MEASURES: Mapping[str, Measure] = {
         _of_failed(lambda b, info: (float(repeated(b.actions)), float(max(len(b.actions) - 1, 0)))),
         "steps of failed episodes that have a step before them",
         percent=True,
+        pooled=True,
     ),
     "loop": Measure(
         _of_failed(lambda b, info: (float(len(looping(b.actions))), float(len(b.actions)))),
         "steps of failed episodes",
         percent=True,
+        pooled=True,
     ),
     "info_seeking": Measure(
         _of_failed(lambda b, info: (float(sum(bool(a and info.search(a)) for a in b.actions)), float(len(b.actions)))),
         "steps of failed episodes",
         percent=True,
+        pooled=True,
     ),
     "recovery": Measure(
         _of_failed(lambda b, info: (float(recovered(b, 3, info)), float(sum(b.errors)))),
         "errors in failed episodes",
         percent=True,
+        pooled=True,
     ),
     "recovery_1": Measure(
         _of_failed(lambda b, info: (float(recovered(b, 1, info)), float(sum(b.errors)))),
         "errors in failed episodes",
         percent=True,
+        pooled=True,
     ),
 }

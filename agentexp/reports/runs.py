@@ -86,8 +86,8 @@ class RunData:
         own = (config.get("roles") or {}).get("reader")
         if not own:
             return self.model
-        name = own.get("label") or own.get("name") or own.get("policy") or own.get("_target_", "")
-        return str(name).rstrip("/").rpartition("/")[2]
+        module = str(own.get("_target_", "")).rpartition(".")[0].rpartition(".")[2]
+        return str(own.get("label") or own.get("name") or own.get("policy") or module).rstrip("/").rpartition("/")[2]
 
     @cached_property
     def settings(self) -> dict[str, Any]:
@@ -159,20 +159,27 @@ class Group:
     Attributes:
         runs: the runs.
         variant: settings in which this group differs from others of the same model, world and paradigm; usually empty.
+        apart: settings in which the runs differ although they form one group; the same task key under two values of them is
+            two episodes (a game in its variants).
     """
 
     runs: tuple[RunData, ...]
     variant: str = ""
+    apart: tuple[str, ...] = ()
 
     @cached_property
     def rows(self) -> dict[str, Row]:
-        """By task key; of several records of one key the last finished one counts."""
+        """By task key, with the values of `apart`; of several records of one key the last finished one counts."""
         found: dict[str, Row] = {}
         for run in self.runs:
             for row in run.rows:
-                if row.finished or row.key not in found or not found[row.key].finished:
-                    found[row.key] = row
+                key = self._kept_apart(run) + row.key
+                if row.finished or key not in found or not found[key].finished:
+                    found[key] = row
         return found
+
+    def _kept_apart(self, run: RunData) -> str:
+        return "".join(f"{run.settings.get(key)}|" for key in self.apart)
 
     @property
     def finished(self) -> list[Row]:
@@ -187,7 +194,7 @@ class Group:
     @cached_property
     def planned(self) -> int:
         """Distinct planned task keys."""
-        return len({key for run in self.runs for key in run.planned} | set(self.rows))
+        return len({self._kept_apart(run) + key for run in self.runs for key in run.planned} | set(self.rows))
 
     @property
     def readable(self) -> bool:

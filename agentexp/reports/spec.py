@@ -69,12 +69,14 @@ class Axis:
         others: with `each`, also show values that the paper does not have.
         same: with `each`, labels that agree in all cells of one row: where a cell has no condition on `each` (direct acting has
             no explorer), it still belongs to the same model.
+        whole: with `each`, show a value that the paper does not have only where every cell has runs.
     """
 
     entries: Sequence[Entry] = ()
     each: str = ""
     others: bool = True
     same: tuple[str, ...] = ()
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)

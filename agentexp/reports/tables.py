@@ -7,7 +7,7 @@ import io
 import re
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agentexp.reports.cells import MARKS, Cell
 
@@ -81,6 +81,16 @@ def _lines(cell: Cell) -> list[str]:
     if cell.measured is None and not cell.marks and details:
         return [details]
     return [measured_text(cell), details] if details else [measured_text(cell)]
+
+
+def turned(table: Table) -> Table:
+    """The same cells with rows and columns exchanged: many positions on an x axis read better from top to bottom."""
+    panels = []
+    for panel in table.panels:
+        cells = [[line[i] for _, line in panel.rows] for i in range(len(panel.columns))]
+        rows = list(zip(panel.columns, cells, strict=True))
+        panels.append(Panel(panel.title, [label for label, _ in panel.rows], rows if panel.rows else []))
+    return replace(table, panels=panels)
 
 
 def to_text(table: Table) -> str:

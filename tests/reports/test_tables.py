@@ -7,12 +7,13 @@ import shutil
 import subprocess
 
 import pytest
-from report_kit import record, write_run
+from report_kit import load, record, write_run
 
 from agentexp.errors import UserError
 from agentexp.reports import report
 from agentexp.reports.cells import Cell
 from agentexp.reports.published import published, published_value
+from agentexp.reports.spec import names
 from agentexp.reports.tables import Panel, Table, to_csv, to_latex, to_markdown, to_text
 
 NASTY = "50 % of_a & b #1 {x} ~ ^ \\ <y> | [z] *q* $"
@@ -20,7 +21,7 @@ CELLS = [
     Cell(61.1, 58.2, 49.7, 66.2, 134, 134, 2, 1, 57.4, marks=("*", "‡")),
     Cell(29.3, -4.0, -9.0, 1.0, 134, 134, marks=("≈",), difference=True),
     Cell(),
-    Cell(71.5),
+    Cell(71.5, marks=("◇",)),
 ]
 TABLE = Table("demo", NASTY, [Panel("Pane_l", ("a_b", "c", "d", "e"), [(NASTY, CELLS)])], (NASTY,))
 
@@ -61,14 +62,18 @@ def test_latex_is_escaped_and_balanced():
 
 
 @pytest.mark.slow
-def test_latex_compiles(tmp_path):
+@pytest.mark.parametrize("which", ["cells of all kinds", "all reports"])
+def test_latex_compiles(tmp_path, which):
     engine = next((name for name in ("tectonic", "lualatex", "xelatex", "pdflatex") if shutil.which(name)), None)
     if engine is None:
         pytest.skip("no LaTeX on this machine")
-    document = f"\\documentclass{{article}}\\usepackage{{booktabs}}\\begin{{document}}\n{to_latex(TABLE)}\\end{{document}}\n"
+    tables = [to_latex(TABLE)] if which != "all reports" else [to_latex(load(name)) for name in names()]
+    body = "\\clearpage\n".join(tables)
+    document = f"\\documentclass{{article}}\\usepackage{{booktabs}}\\begin{{document}}\n{body}\\end{{document}}\n"
     (tmp_path / "t.tex").write_text(document)
     flags = [] if engine == "tectonic" else ["-halt-on-error", "-interaction=nonstopmode"]
     subprocess.run([engine, *flags, "t.tex"], cwd=tmp_path, check=True, capture_output=True)
+    assert (tmp_path / "t.pdf").stat().st_size > 1000
 
 
 def test_csv_has_one_line_per_cell():
