@@ -70,14 +70,18 @@ def selected(runs: Iterable[RunData], where: Conditions, usual: Conditions) -> l
 
     def meets(run: RunData) -> bool:
         for key, value in where.items():
-            if value is not None and not _is(run.labels.get(key, ABSENT), value):
+            if value is not None and not _is(run, key, value):
                 return False
-        return all(key in where or key not in run.labels or _is(run.labels[key], value) for key, value in usual.items())
+        return all(key in where or key not in run.labels or _is(run, key, value) for key, value in usual.items())
 
     return [run for run in runs if meets(run)]
 
 
-def _is(found: Any, value: Any) -> bool:
+def _is(run: RunData, key: str, value: Any) -> bool:
+    """Whether a run's label is the wanted one: a value, one of a list, or "=KEY", what another label of the run says."""
+    found = run.labels.get(key, ABSENT)
+    if isinstance(value, str) and value.startswith("="):
+        value = run.labels.get(value[1:], found)
     return found in value if isinstance(value, list | tuple) else bool(found == value)
 
 

@@ -159,6 +159,21 @@ def test_a_condition_can_be_a_list_or_be_met_without_the_setting(tmp_path):
     assert names({"env": "toy"}) == "c"
 
 
+def test_a_condition_can_refer_to_another_setting(tmp_path):
+    for mapping in (5, 10):
+        config = {"budget": {"mapping": mapping}, "env": {"budget": {"mapping": 10}}, "paradigm": MAP}
+        write_run(tmp_path / str(mapping), [record(i, mapping == 10) for i in range(4)], paradigm="map", config=config)
+    assert dict(load("table1", tmp_path).panels[0].rows)["tiny"][2].measured == 100.0
+    assert [cell.measured for cell in dict(load("fig5", tmp_path).panels[0].rows)["tiny"]] == [
+        None,
+        None,
+        0.0,
+        100.0,
+        None,
+        None,
+    ]
+
+
 def test_a_table_without_an_open_axis_splits_its_blocks(tmp_path):
     spec = parse_spec("own", {"title": "t", "panels": ["all"], "rows": ["r"], "columns": ["c"]})
     for tokens in (1, 2):

@@ -149,3 +149,18 @@ def test_small_runs_are_shared_between_tables():
     assert of("ecc_direct_small") & of("ecc_table3_small")
     assert of("ecc_table2_small") & of("ecc_fig3_small")
     assert of("ecc_table2_small") & of("table3_small")
+
+
+def test_all_small_runs_in_one_folder_leave_every_table_clean(tmp_path):
+    """The make targets of one scale share a folder: a sweep of one table must not show up as variants in another."""
+    found = {}
+    for preset in PRESETS:
+        if preset.endswith("_small"):
+            found |= {repr(sorted(identity(job).items())): job for job in jobs(preset)}
+    for number, job in enumerate(found.values()):
+        records, labels = as_run(job)
+        write_run(tmp_path / str(number), records, **labels)
+    for name in SOURCES:
+        table = load(name, tmp_path)
+        labels = [label for panel in table.panels for label, _ in panel.rows] + [c for p in table.panels for c in p.columns]
+        assert not [label for label in labels if "=" in label], name
