@@ -5,6 +5,7 @@ The running commands (`eval`, `explore`, `map`, `act`) take Hydra overrides and 
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -173,17 +174,23 @@ def parse(
     ],
 ) -> None:
     """Read model replies as agentexp would: one {id, action, status} per line."""
-    import json
-
-    from agentexp.errors import UserError
+    from agentexp.errors import FatalError, UserError
     from agentexp.parse_file import parse_lines
+    from agentexp.records import dump
 
     try:
-        with file.open(encoding="utf-8") as lines:
-            for result in parse_lines(lines):
-                sys.stdout.write(json.dumps(result, ensure_ascii=False) + "\n")
+        lines = file.open(encoding="utf-8", errors="replace")
     except OSError as error:
         raise UserError(f"{file} cannot be read: {error.strerror}.") from error
+    with lines:
+        try:
+            for result in parse_lines(lines):
+                sys.stdout.write(dump(result).decode() + "\n")
+            sys.stdout.flush()
+        except BrokenPipeError:  # `| head` has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
+        except OSError as error:
+            raise FatalError(f"The results cannot be written: {error.strerror}.") from error
 
 
 @app.command()

@@ -143,7 +143,7 @@ def launch(
 
 
 def prepare(overrides: Sequence[str], *, multirun: bool) -> list[str]:
-    """Rewrite what Hydra's grammar cannot read: values with "=", other alphabets, "#", JSON; and `experiment=x` without its +."""
+    """Rewrite what Hydra's grammar cannot read: values with "=", other alphabets, "#", JSON; `experiment=x` lacks its +."""
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import HydraException
 

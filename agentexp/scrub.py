@@ -9,7 +9,7 @@ from typing import Any
 REMOVED = "[removed]"
 
 _NAME = re.compile(
-    r"(^|[._-])((api|access|secret|private)_?key|token|secret|password|passwd|authorization|credentials?|headers?)$",
+    r"(^|[._-])((api|access|secret|private)[_-]?key|token|secret|password|passwd|authorization|credentials?|headers?)$",
     re.IGNORECASE,
 )
 _VALUE = re.compile(r"\b(sk|pk|hf|gsk|xai|ghp|glpat)[-_][A-Za-z0-9_-]{12,}|\bBearer\s+\S+|(?<=://)[^/@\s]+:[^/@\s]+(?=@)")

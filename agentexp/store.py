@@ -231,7 +231,7 @@ def index(folder: Path) -> dict[str, Found]:
         offset = 0
         with file.open("rb") as lines:
             for line in lines:
-                head = _HEAD.match(line) if line.endswith(b"\n") else None
+                head = _HEAD.match(line) if line.endswith(b"}\n") else None
                 if head:
                     key, status, success = json.loads(head[1]), head[2].decode(), head[3] == b"true"
                 else:
@@ -292,7 +292,10 @@ def _parse(line: bytes) -> Record | None:
         record = json.loads(line)
     except ValueError:
         return None
-    return record if isinstance(record, dict) and "task" in record and "status" in record else None
+    if not isinstance(record, dict) or record.get("status") not in ("ok", "error"):
+        return None
+    task = record.get("task")
+    return record if isinstance(task, dict) and {"env", "split", "id"} <= task.keys() else None
 
 
 def _is_json(line: bytes) -> bool:

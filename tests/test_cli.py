@@ -216,6 +216,17 @@ def test_parse_command(tmp_path: Path) -> None:
     assert "missing.jsonl" in agentexp("parse", "missing.jsonl", cwd=tmp_path, code=2).stderr
 
 
+def test_parse_stands_odd_bytes_and_a_reader_that_leaves(tmp_path: Path) -> None:
+    (tmp_path / "odd").write_bytes(b'{"id": "\\ud800", "content": "Action: look", "admissible": ["look"]}\n')
+    assert json.loads(agentexp("parse", "odd", cwd=tmp_path).stdout)["action"] == "look"
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\n")
+    assert "Line 1" in agentexp("parse", "binary", cwd=tmp_path, code=2).stderr
+    (tmp_path / "many").write_bytes((tmp_path / "odd").read_bytes() * 5000)
+    command = f"{sys.executable} -m agentexp parse many | head -1"
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_doctor_envs_and_models_answer(tmp_path: Path) -> None:
     assert "toy" in agentexp("envs", cwd=tmp_path).stdout
     assert "scripted" in agentexp("models", cwd=tmp_path).stdout

@@ -169,3 +169,10 @@ def test_a_disk_that_refuses_gets_one_sentence_and_leaves_no_temporary_file(
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="output_root"):
         RunFolder(tmp_path / "file" / "run").__enter__()
+
+
+def test_lines_that_are_no_whole_records_are_skipped(tmp_path: Path) -> None:
+    odd = [b"garbage", b'{"a":1}', b'{"task":1,"status":"ok"}', b'{"task":{},"status":"ok"}', b"\0" * 50, line("b")[:150]]
+    (tmp_path / "episodes.jsonl").write_bytes(b"\n".join([line("a"), *odd, line("c")]) + b"\n")
+    assert ids(tmp_path) == ["a", "c"]
+    assert [found.status for found in index(tmp_path).values()] == ["ok", "ok"]
