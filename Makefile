@@ -20,7 +20,7 @@ endif
 REPORT  = $(AGENTEXP) report $(1) $(RUNS) --out $(TABLES)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-all demo test check bench clean figures \
+.PHONY: help setup setup-all demo test test-all check bench clean figures \
 	table1 table3 table4 table5 ecc-table1 ecc-table2 ecc-table3 ecc-table5 ecc-table6
 .NOTPARALLEL:  # two jobs must not write one run folder
 
@@ -49,8 +49,11 @@ setup-all: $(VENV)/.agentexp-all  ## the same with every world and the developme
 demo: setup  ## the main job: an embedded language model maps and then acts in ALFWorld
 	$(AGENTEXP) eval +experiment=demo output_root=$(OUT)
 
-test: setup-all  ## run the tests
-	$(BIN)/python -m pytest
+test: setup-all  ## run the tests (all but the slow ones)
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+test-all: setup-all  ## run every test, also the slow ones (all official games, every gold path: most of an hour)
+	$(BIN)/python -m pytest -n 2
 
 check: setup-all  ## lint, format and type checks
 	$(BIN)/ruff check .
