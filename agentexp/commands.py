@@ -16,6 +16,7 @@ from agentexp.config import (
     check_root,
     check_value,
     checked,
+    nearest,
     split_env,
     split_model,
 )
@@ -108,6 +109,10 @@ def make_run(config: Config, overrides: Overrides) -> Run:
         if isinstance(model, ChecksEnv):
             model.check(env)
     paradigm = build(config["paradigm"], "paradigm", overrides)
+    _check_roles(config, paradigm)
+    taken = getattr(paradigm, "split", None) if isinstance(paradigm, Plans) else None
+    if taken is not None and env_settings.split != taken:
+        raise UserError(f"{settings.command} takes its tasks from paradigm.split={taken}; leave env.split out.")
     if env_settings.split not in env.splits() and not isinstance(paradigm, Plans):  # else it takes its tasks elsewhere
         raise UserError(f"env.split={env_settings.split} is not a split of {env.name}. Choices: {', '.join(env.splits())}.")
     parsing = build(config["parsing"], "parsing", overrides)
@@ -180,6 +185,15 @@ def default_concurrency(model: Model, in_process: bool) -> int:
     """What the model serves at once; at most two engine processes per core, where the world needs processes."""
     serves = int(getattr(model, "concurrency", 0) or (os.cpu_count() or 1))
     return serves if in_process else max(1, min(serves, 2 * (os.cpu_count() or 1)))
+
+
+def _check_roles(config: Mapping[str, Any], paradigm: Any) -> None:
+    """A role that the paradigm never asks would silently run the actor's model instead. Plug-ins need not declare roles."""
+    roles = getattr(paradigm, "roles", None)
+    for role in config.get("roles") or {}:
+        if roles is not None and role not in ("actor", *roles):
+            valid = ("actor", *roles)
+            raise UserError(f"roles.{role} is no role of {paradigm.name}.{nearest(role, valid)} Roles: {', '.join(valid)}.")
 
 
 def _model(node: Any, path: str, overrides: Overrides) -> Model:

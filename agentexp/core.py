@@ -580,6 +580,7 @@ class Episode:
     steps_by_phase: dict[str, int] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
     usage_by_role: dict[str, Usage] = field(default_factory=dict)
+    wasted: Usage = field(default_factory=Usage)  # of earlier attempts that the harness failed; in no other number
     error: str = ""
     attempts: int = 1
     seconds: float = 0.0

@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -97,7 +99,11 @@ def launch(
     codes: list[int] = []
     refused: list[Exception] = []
 
+    interrupted: list[int] = []
+
     def task(config: Any) -> None:
+        if interrupted:
+            raise SystemExit(128 + interrupted[0])
         if not flags.multirun:
             try:
                 codes.append(job(config))
@@ -120,8 +126,12 @@ def launch(
     if flags.multirun:
         os.environ[SWEEP_VARIABLE] = f"sweep-{fingerprint(list(overrides))}"
     os.environ["HYDRA_FULL_ERROR"] = "1"  # so that errors reach us instead of ending the process inside Hydra
+    watch = between_jobs(interrupted) if flags.multirun and not _has_launcher(overrides) else nullcontext()
     try:
-        hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name=config_name)(task)()
+        with watch:
+            hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name=config_name)(task)()
+        if interrupted:
+            return 128 + interrupted[0]
         if refused:
             raise refused[0]
     except JobExit as exit_:
@@ -140,6 +150,31 @@ def launch(
         if not full:
             os.environ.pop("HYDRA_FULL_ERROR", None)
     return codes[0] if codes else 0
+
+
+@contextmanager
+def between_jobs(interrupted: list[int]) -> Iterator[None]:
+    """Remember a signal that arrives between two jobs of a sweep, where an exception could be swallowed by a destructor.
+
+    A running job has handlers of its own. A second signal ends the process.
+    """
+    from agentexp.interrupt import end_now
+
+    def remember(number: int, _: Any) -> None:
+        interrupted.append(number)
+        if len(interrupted) > 1:
+            end_now(number)
+
+    before = {number: signal.signal(number, remember) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _has_launcher(overrides: Sequence[str]) -> bool:
+    return any(override.lstrip("+").startswith("hydra/launcher=") for override in overrides)
 
 
 def prepare(overrides: Sequence[str], *, multirun: bool) -> list[str]:

@@ -38,6 +38,7 @@ def episode_to_json(episode: Episode) -> bytes:
             record[name] = getattr(episode, name)
     record["task"] = {name: getattr(task, name) for name in _NAMES[Task]}
     record["usage"] = _usage(episode.usage)
+    record["wasted"] = _usage(episode.wasted)
     record["usage_by_role"] = {role: _usage(usage) for role, usage in episode.usage_by_role.items()}
     record["trajectory"] = [_sparse(step) for step in episode.trajectory]
     record["chats"] = {name: [message._asdict() for message in messages] for name, messages in episode.chats.items()}
@@ -71,6 +72,7 @@ def episode_from_json(line: bytes | str | Mapping[str, Any]) -> Episode:
     values = {name: record[name] for name in _NAMES[Episode] if name in record}
     values["task"] = Task(**_known(Task, record["task"]))
     values["usage"] = Usage(**record["usage"])
+    values["wasted"] = Usage(**record.get("wasted") or {})
     values["usage_by_role"] = {role: Usage(**usage) for role, usage in record["usage_by_role"].items()}
     values["trajectory"] = [StepRecord(**_known(StepRecord, step)) for step in record["trajectory"]]
     values["chats"] = {name: [Message(m["role"], m["content"]) for m in messages] for name, messages in record["chats"].items()}

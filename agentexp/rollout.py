@@ -30,6 +30,7 @@ from agentexp.core import (
     Step,
     StepRecord,
     Task,
+    Usage,
     View,
     stable_seed,
 )
@@ -372,9 +373,10 @@ async def run_episode(
         FatalError: going on is pointless for the whole run. `asyncio.CancelledError` passes through as well.
         UserError: so does what the user has to change first (missing data, a policy that the world does not have).
     """
-    wasted: list[str] = []
+    failed: list[str] = []
+    wasted = Usage()
     for attempt in range(1, limits.attempts + 1):
-        episode = Episode(task=task, paradigm=paradigm.name, model=models["actor"].label, attempts=attempt)
+        episode = Episode(task=task, paradigm=paradigm.name, model=models["actor"].label, attempts=attempt, wasted=wasted)
         started = time.perf_counter()
         try:
             async with asyncio.timeout(limits.seconds), lease() as world:
@@ -397,9 +399,10 @@ async def run_episode(
         episode.seconds = time.perf_counter() - started
         if episode.status == "ok":
             break
-        wasted.append(episode.error)
-    if wasted:
-        episode.notes["failed_attempts"] = wasted
+        failed.append(episode.error)
+        wasted += episode.usage
+    if failed:
+        episode.notes["failed_attempts"] = failed
     return episode
 
 

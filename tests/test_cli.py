@@ -55,6 +55,8 @@ def the_run(root: Path) -> Path:
         (["act", *TOY], ["maps"]),
         (["act", *TOY, "maps=null"], ["maps"]),
         (["evla", "env=toy"], ["evla", "eval"]),
+        (["eval", *TOY, "paradigm=map", "+model@roles.extractr=scripted"], ["roles.extractr", "extractor"]),
+        (["explore", *TOY, "env.split=test"], ["paradigm.split=train", "env.split"]),
         (["eval", "--config-dir", "nowhere", "env=toy"], ["nowhere"]),
         (["eval", *TOY, "env=null"], ["env=null", "textcraft"]),
         (["eval", *TOY, "budget=5"], ["budget=5", "paper"]),

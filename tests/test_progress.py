@@ -33,8 +33,10 @@ def episode(*, success: bool = True, status: str = "ok") -> Episode:
     return made
 
 
-def test_the_line_says_what_people_want_to_know() -> None:
-    tally = Tally(planned=10, started=time.monotonic() - 10)
+def test_the_line_says_what_people_want_to_know(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = time.monotonic()
+    monkeypatch.setattr("agentexp.progress.time.monotonic", lambda: now)
+    tally = Tally(planned=10, started=now - 10)
     for success in (True, True, False):
         tally.add(episode(success=success), was_error=False)
     tally.add(episode(status="error"), was_error=False)

@@ -197,6 +197,13 @@ def test_failures_of_the_harness_are_marked_and_tried_again(error: Exception, re
     assert (recovered.status, recovered.attempts, recovered.steps) == ("ok", 2, 2)
 
 
+def test_tokens_of_failed_attempts_are_kept_apart() -> None:
+    episode = run(Speaker("Action: look", ModelError("500"), "Action: look"), steps=2)
+    assert (episode.status, episode.attempts) == ("ok", 2)
+    assert episode.usage == Usage(20, 10, 0, 2, 0.02)
+    assert episode.wasted == Usage(10, 5, 0, 1, 0.01)
+
+
 def test_a_dead_engine_costs_one_attempt() -> None:
     deaths = iter([True, False])
 

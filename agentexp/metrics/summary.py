@@ -68,6 +68,7 @@ def summarise(episodes: Iterable[Record], planned: int) -> dict[str, Any]:
         "tokens": {"prompt": total.prompt, "completion": total.completion, "cached": total.cached},
         "calls": total.calls,
         "cost": total.cost,
+        "wasted": {"tokens": total.wasted_tokens, "cost": total.wasted_cost},
         "seconds": round(total.seconds, 3),
         "end_reasons": dict(total.reasons.most_common()),
     }
@@ -82,6 +83,8 @@ class _Totals:
         self.prompt = self.completion = self.cached = self.calls = 0
         self.score = self.seconds = 0.0
         self.cost: float | None = None
+        self.wasted_tokens = 0
+        self.wasted_cost: float | None = None
         self.statuses: Counter[str] = Counter()
         self.reasons: Counter[str] = Counter()
         self.flags: Counter[str] = Counter()
@@ -95,6 +98,10 @@ class _Totals:
         self.calls += usage.get("calls", 0)
         if usage.get("cost") is not None:
             self.cost = (self.cost or 0.0) + usage["cost"]
+        wasted = record.get("wasted") or {}
+        self.wasted_tokens += wasted.get("prompt_tokens", 0) + wasted.get("completion_tokens", 0)
+        if wasted.get("cost") is not None:
+            self.wasted_cost = (self.wasted_cost or 0.0) + wasted["cost"]
         self.seconds += record.get("seconds", 0.0)
         self.reasons[record["end_reason"]] += 1
         if record["status"] != "ok":

@@ -61,6 +61,7 @@ class ExploreThenAct:
     """
 
     name = "explore_then_act"
+    roles = ("explorer", "summariser")
 
     def __init__(
         self,

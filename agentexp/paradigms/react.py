@@ -30,6 +30,7 @@ class ReAct:
     """
 
     name = "react"
+    roles: tuple[str, ...] = ()  # that it asks besides "actor"
 
     def __init__(
         self,

@@ -16,6 +16,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from agentexp.errors import UserError
+
 __all__ = ["compare", "report"]
 
 
@@ -45,7 +47,10 @@ def report(name: str, runs: Sequence[Path], out: Path | None = None) -> str:
     table = build(spec, load_runs(runs, wanted(spec))) if spec else build_run_list(load_runs(runs))
     lines = [to_text(turned(table) if spec and spec.chart and spec.chart.kind == "lines" else table)]
     if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(f"--out {out} cannot be written: {error.strerror}.") from error
         for suffix, text in ((".md", to_markdown(table)), (".tex", to_latex(table)), (".csv", to_csv(table))):
             (out / (table.name + suffix)).write_text(text, encoding="utf-8")
         if spec and spec.chart:

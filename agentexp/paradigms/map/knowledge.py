@@ -16,6 +16,9 @@ from typing import Any
 from agentexp.errors import UserError
 from agentexp.paradigms.json_reply import BadReply
 
+ROLES = ("focus_analyzer", "reflector", "distiller", "extractor")
+"""Roles of MAP besides the actor; stage 1 is part of every run that needs K_g."""
+
 TITLES = {
     "action_syntax": "How to write actions",
     "interaction_rules": "What actions need and do",

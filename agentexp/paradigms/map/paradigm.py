@@ -21,7 +21,7 @@ from agentexp.paradigms.checks import check_sources, require_choice
 from agentexp.paradigms.context import Context
 from agentexp.paradigms.map.cognitive_map import Drop, dropped, from_record, map_texts, to_record
 from agentexp.paradigms.map.extractor import Extractor, extract_map
-from agentexp.paradigms.map.knowledge import as_document, knowledge_text, load_knowledge
+from agentexp.paradigms.map.knowledge import ROLES, as_document, knowledge_text, load_knowledge
 from agentexp.paradigms.map.saved import SavedMaps
 from agentexp.paradigms.map.stopping import DualConvergence, Stopping, Watch, observation_key
 from agentexp.paradigms.react import Form, ReAct
@@ -55,6 +55,7 @@ class MapThenAct:
     """
 
     name = "map"
+    roles = ROLES
 
     def __init__(
         self,

@@ -20,6 +20,7 @@ from agentexp.paradigms.context import Context
 from agentexp.paradigms.json_reply import token_limit
 from agentexp.paradigms.map.cognitive_map import Drop, map_texts
 from agentexp.paradigms.map.extractor import Extractor
+from agentexp.paradigms.map.knowledge import ROLES
 from agentexp.paradigms.map.paradigm import MapThenAct
 from agentexp.paradigms.map.stopping import Stopping
 from agentexp.paradigms.react import Form
@@ -59,6 +60,7 @@ class MapQa:
     """
 
     name = "map_qa"
+    roles = ("reader", *ROLES)
 
     def __init__(
         self,

@@ -20,6 +20,7 @@ from agentexp.paradigms.context import ARTEFACTS_FILE, Context
 from agentexp.paradigms.json_reply import BadReply, ask_json, token_limit
 from agentexp.paradigms.map.cognitive_map import capped
 from agentexp.paradigms.map.distiller import distill
+from agentexp.paradigms.map.knowledge import ROLES
 from agentexp.paradigms.map.tasks import select_tasks
 from agentexp.paradigms.react import Form, ReAct
 from agentexp.paradigms.record import trajectory_text
@@ -49,6 +50,7 @@ class GlobalExploration:
     """
 
     name = "explore"
+    roles = ROLES
 
     def __init__(
         self,
