@@ -80,6 +80,7 @@ class ModelSettings:
     """Keys of `model` that the prompts use and that are not passed to the model's constructor."""
 
     style: Literal["full", "compact"] = "full"
+    show_admissible: bool | None = None
 
 
 REQUIRED = ("paradigm", "env", "model", "parsing", "logger")
