@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from agentexp.core import HasPerturbation, Task, stable_seed
+from agentexp.capabilities import HasPerturbation
+from agentexp.core import Task, stable_seed
 
 if TYPE_CHECKING:
     from agentexp.rollout import Rollout

@@ -11,10 +11,11 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import Any
 
 from agentexp.actions import Parsed, ParseSettings, parse
+from agentexp.capabilities import HasFacts
 from agentexp.core import (
     Call,
     CognitiveMap,
@@ -22,8 +23,6 @@ from agentexp.core import (
     Env,
     Episode,
     FactTracker,
-    HasFacts,
-    Message,
     Model,
     Paradigm,
     Request,
@@ -35,91 +34,12 @@ from agentexp.core import (
     stable_seed,
 )
 from agentexp.errors import ContextOverflow, FatalError, HarnessError, LimitReached, UserError
+from agentexp.parts import Budget as Budget
+from agentexp.parts import Chat as Chat
+from agentexp.parts import Limits as Limits
+from agentexp.parts import Turn as Turn
+from agentexp.parts import World as World
 from agentexp.perturbing import perturb_when_due
-
-
-class World(Protocol):
-    """A leased engine, usually in another process. Raises `EngineError` when it dies, hangs or fails."""
-
-    async def reset(self, task: Task) -> Step:
-        """See `Env.reset`."""
-        ...
-
-    async def step(self, action: str) -> Step:
-        """See `Env.step`."""
-        ...
-
-    async def call(self, method: str, *args: Any) -> Any:
-        """Call any other method of the `Env`; arguments and result must be picklable."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """Environment steps per phase. Baselines without a mapping phase act for `total` steps (MAP, section 4.1).
-
-    `exploring`: steps of a goal-free exploration, which stands in place of mapping; None: none, or the paradigm's own setting.
-    """
-
-    mapping: int
-    acting: int
-    exploring: int | None = None
-
-    @property
-    def total(self) -> int:
-        """Steps of an episode over all phases."""
-        return self.mapping + self.acting + (self.exploring or 0)
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Caps per episode; None = no cap.
-
-    Attributes:
-        invalid_in_a_row: unreadable replies in a row after which the episode ends ("invalid_limit").
-        tokens: prompt + completion tokens ("token_limit").
-        cost: US dollars ("token_limit").
-        seconds: wall-clock seconds of one attempt ("timeout", a harness error: the machine or the server was too slow).
-        attempts: tries per episode when the engine or the API fails.
-    """
-
-    invalid_in_a_row: int | None = None
-    tokens: int | None = None
-    cost: float | None = None
-    seconds: float | None = None
-    attempts: int = 2
-
-
-@dataclass(slots=True)
-class Chat:
-    """One append-only conversation of an episode."""
-
-    name: str
-    messages: list[Message] = field(default_factory=list)
-
-    def system(self, text: str) -> Chat:
-        """Append a system message."""
-        self.messages.append(Message("system", text))
-        return self
-
-    def user(self, text: str) -> Chat:
-        """Append a user message."""
-        self.messages.append(Message("user", text))
-        return self
-
-    def assistant(self, text: str) -> Chat:
-        """Append an assistant message."""
-        self.messages.append(Message("assistant", text))
-        return self
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """What one `Rollout.turn` led to. `stopped`: the model said the stop word, which costs no step."""
-
-    step: Step
-    parsed: Parsed
-    stopped: bool = False
 
 
 class Rollout:

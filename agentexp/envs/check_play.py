@@ -11,7 +11,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from agentexp.core import CognitiveMap, Env, Fact, FactTracker, HasFacts, HasOracle, Step, Task, View
+from agentexp.capabilities import HasFacts, HasOracle
+from agentexp.core import CognitiveMap, Env, Fact, FactTracker, Step, Task, View
 from agentexp.envs.check import CheckSettings, Findings
 from agentexp.envs.pool import EnvPool
 from agentexp.envs.worker import attempt

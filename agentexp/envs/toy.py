@@ -12,18 +12,8 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-from agentexp.core import (
-    Alignment,
-    Checkpoint,
-    CheckpointMatcher,
-    CognitiveMap,
-    EnvCard,
-    Fact,
-    Policy,
-    Question,
-    Step,
-    Task,
-)
+from agentexp.capabilities import Alignment, Checkpoint, CheckpointMatcher, Question
+from agentexp.core import CognitiveMap, EnvCard, Fact, Policy, Step, Task
 from agentexp.envs import toy_coverage, toy_questions
 from agentexp.errors import UserError
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from agentexp.core import Checkpoint, Step
+from agentexp.capabilities import Checkpoint
+from agentexp.core import Step
 from agentexp.errors import UserError
 
 _LOOK = re.compile(r"You are in the (?P<room>.+?)\. You see (?P<things>.+?)\. Doors lead ")

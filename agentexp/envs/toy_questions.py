@@ -6,7 +6,8 @@ import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from agentexp.core import Alignment, CognitiveMap, Question
+from agentexp.capabilities import Alignment, Question
+from agentexp.core import CognitiveMap
 from agentexp.envs.map_index import UNKNOWN, MapIndex, affordance, word
 
 CARRIED, REFUSED = "you carry it", "it is refused"

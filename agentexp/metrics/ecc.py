@@ -16,7 +16,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from agentexp.core import Checkpoint, CheckpointMatcher, HasCheckpoints, Step, StepRecord
+from agentexp.capabilities import Checkpoint, CheckpointMatcher, HasCheckpoints
+from agentexp.core import Step, StepRecord
 from agentexp.metrics.resample import Estimate, ratio
 from agentexp.records import Record
 

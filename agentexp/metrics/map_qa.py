@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Literal
 
-from agentexp.core import Alignment, CognitiveMap, Question
+from agentexp.capabilities import Alignment, Question
+from agentexp.core import CognitiveMap
 from agentexp.metrics.resample import Estimate, ratio
 from agentexp.metrics.stats import wilson
 from agentexp.records import Record

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentexp import __version__
-from agentexp.core import Completion, Env, HasOracle, HasPolicies, Policy, Request, Sampling, View, stable_seed
+from agentexp.capabilities import HasOracle, HasPolicies
+from agentexp.core import Completion, Env, Policy, Request, Sampling, View, stable_seed
 from agentexp.errors import UserError
 from agentexp.models import scripted_text
 from agentexp.models.scripted_random import random_action

@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 import re
 
-from agentexp.core import HasPolicies, View
+from agentexp.capabilities import HasPolicies
+from agentexp.core import View
 from agentexp.errors import UserError
 
 _SLOT = re.compile(r"\{[^{}]*\}")

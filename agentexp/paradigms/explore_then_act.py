@@ -22,7 +22,8 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from agentexp.actions import without_thinking
-from agentexp.core import Checkpoint, FactTracker, HasFacts, Model, Step, StepRecord, Usage
+from agentexp.capabilities import Checkpoint, HasFacts
+from agentexp.core import FactTracker, Model, Step, StepRecord, Usage
 from agentexp.envs.goal_free import goal_free_actions, goal_hidden
 from agentexp.errors import ContextOverflow, LimitReached, UserError
 from agentexp.metrics.ecc import Relevance, instance_checkpoints, note_coverage

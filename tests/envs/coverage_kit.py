@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from agentexp.core import Checkpoint, HasCheckpoints, Step, Task, View
+from agentexp.capabilities import Checkpoint, HasCheckpoints
+from agentexp.core import Step, Task, View
 from agentexp.metrics.ecc import Coverage, Ecc
 from agentexp.models.scripted_random import random_action
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from agentexp.core import Alignment, CognitiveMap, HasAlignment, HasQuestions, Question, Step, Task, View
+from agentexp.capabilities import Alignment, HasAlignment, HasQuestions, Question
+from agentexp.core import CognitiveMap, Step, Task, View
 from agentexp.metrics.map_qa import grade, observed, turn_text
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from coverage_kit import at_random, explore, names, recite, repetitive, systematic
 
-from agentexp.core import Checkpoint, HasCheckpoints, Step
+from agentexp.capabilities import Checkpoint, HasCheckpoints
+from agentexp.core import Step
 from agentexp.envs.textcraft import TextCraft
 from agentexp.envs.toy import ToyRooms
 from agentexp.errors import UserError

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from coverage_kit import at_random, explore, names, recite, repetitive, systematic
 
-from agentexp.core import Checkpoint, HasCheckpoints, Step, Task
+from agentexp.capabilities import Checkpoint, HasCheckpoints
+from agentexp.core import Step, Task
 from agentexp.envs.scienceworld import ScienceWorld
 from agentexp.envs.scienceworld.engine import find_jar, find_java
 from agentexp.envs.scienceworld.matcher import LabMatcher

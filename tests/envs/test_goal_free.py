@@ -15,7 +15,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agentexp.core import Env, EnvCard, HasOracle, Step, Task
+from agentexp.capabilities import HasOracle
+from agentexp.core import Env, EnvCard, Step, Task
 from agentexp.envs.goal_free import NO_TASK, GoalFree, goal_free_actions
 from agentexp.envs.textcraft import TextCraft
 from agentexp.envs.toy import ToyRooms

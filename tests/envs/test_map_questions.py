@@ -9,7 +9,8 @@ import re
 import pytest
 from questions_kit import judged, pool, seen, wrong
 
-from agentexp.core import CognitiveMap, HasAlignment, HasQuestions, Question
+from agentexp.capabilities import HasAlignment, HasQuestions, Question
+from agentexp.core import CognitiveMap
 from agentexp.envs.textcraft import TextCraft
 from agentexp.envs.toy import ToyRooms
 from agentexp.metrics.map_qa import CATEGORIES, fidelity, grade

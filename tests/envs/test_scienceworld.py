@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from agentexp.core import CognitiveMap, Env, Fact, HasFacts, HasOracle, HasPolicies, Step, Task, View
+from agentexp.capabilities import HasFacts, HasOracle, HasPolicies
+from agentexp.core import CognitiveMap, Env, Fact, Step, Task, View
 from agentexp.envs.scienceworld import ScienceWorld, catalog, engine
 from agentexp.envs.scienceworld.texts import choices, is_error, read_room, read_thing
 from agentexp.errors import MissingDependency, UserError

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from agentexp.core import CognitiveMap, Env, Fact, HasFacts, HasOracle, HasPolicies, Step, Task, View
+from agentexp.capabilities import HasFacts, HasOracle, HasPolicies
+from agentexp.core import CognitiveMap, Env, Fact, Step, Task, View
 from agentexp.envs.textcraft import TextCraft
 from agentexp.envs.textcraft.rules import id_of, recipe_folder
 from agentexp.errors import UserError

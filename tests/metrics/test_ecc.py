@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from metrics_kit import vectors
 
-from agentexp.core import Checkpoint, Step
+from agentexp.capabilities import Checkpoint
+from agentexp.core import Step
 from agentexp.envs.toy import ToyRooms
 from agentexp.metrics.ecc import CURVE, Coverage, Ecc, cover, ecc_of_episode, score, summarise_ecc
 

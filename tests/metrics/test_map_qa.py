@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from agentexp.core import Alignment, CognitiveMap, Question
+from agentexp.capabilities import Alignment, Question
+from agentexp.core import CognitiveMap
 from agentexp.metrics.map_qa import (
     CATEGORIES,
     accuracy,

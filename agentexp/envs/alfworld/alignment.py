@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from agentexp.core import Alignment, CognitiveMap
+from agentexp.capabilities import Alignment
+from agentexp.core import CognitiveMap
 from agentexp.envs.alfworld import texts
 from agentexp.envs.alfworld.oracle import Household
 from agentexp.envs.alfworld.problem import FactTuple

@@ -18,7 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from agentexp.core import Checkpoint, Step
+from agentexp.capabilities import Checkpoint
+from agentexp.core import Step
 from agentexp.envs.alfworld import texts
 from agentexp.envs.alfworld.goals import Goal
 from agentexp.envs.alfworld.oracle import Household

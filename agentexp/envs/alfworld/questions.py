@@ -12,7 +12,8 @@ import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from agentexp.core import CognitiveMap, Question
+from agentexp.capabilities import Question
+from agentexp.core import CognitiveMap
 from agentexp.envs.alfworld import texts
 from agentexp.envs.alfworld.goals import Goal
 from agentexp.envs.alfworld.oracle import Household, plan

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from agentexp.core import Alignment, Checkpoint, CheckpointMatcher, CognitiveMap, Question, Step, Task
+from agentexp.capabilities import Alignment, Checkpoint, CheckpointMatcher, Question
+from agentexp.core import CognitiveMap, Step, Task
 from agentexp.envs.alfworld import alignment, checkpoints, games, generator, moves, questions, variants, wheel
 from agentexp.envs.alfworld.card import PUT, card
 from agentexp.envs.alfworld.facts import HouseFacts

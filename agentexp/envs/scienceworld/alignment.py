@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from agentexp.core import Alignment, CognitiveMap
+from agentexp.capabilities import Alignment
+from agentexp.core import CognitiveMap
 from agentexp.envs.map_index import MapIndex, affordance, word
 from agentexp.envs.scienceworld.inventory import CHANGING, Item, Stock
 from agentexp.envs.scienceworld.names import canonical, kinds_of

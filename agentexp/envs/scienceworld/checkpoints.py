@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from agentexp.core import Checkpoint
+from agentexp.capabilities import Checkpoint
 from agentexp.envs.scienceworld.catalog import TaskInfo
 from agentexp.envs.scienceworld.names import canonical
 from agentexp.errors import UserError

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from agentexp.core import Checkpoint, Step
+from agentexp.capabilities import Checkpoint
+from agentexp.core import Step
 from agentexp.envs.scienceworld.names import kinds_of
 from agentexp.envs.scienceworld.texts import Thing, choices, read_list, read_room, read_thing
 

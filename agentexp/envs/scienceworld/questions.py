@@ -14,7 +14,8 @@ import random
 import re
 from collections.abc import Callable, Iterator
 
-from agentexp.core import Category, CognitiveMap, Question
+from agentexp.capabilities import Category, Question
+from agentexp.core import CognitiveMap
 from agentexp.envs.map_index import UNKNOWN, MapIndex
 from agentexp.envs.scienceworld.inventory import CHANGING, Item, Stock
 from agentexp.envs.scienceworld.names import canonical, kinds_of

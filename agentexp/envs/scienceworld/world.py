@@ -14,18 +14,8 @@ from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from agentexp.core import (
-    Alignment,
-    Checkpoint,
-    CheckpointMatcher,
-    CognitiveMap,
-    EnvCard,
-    FactTracker,
-    Policy,
-    Question,
-    Step,
-    Task,
-)
+from agentexp.capabilities import Alignment, Checkpoint, CheckpointMatcher, Question
+from agentexp.core import CognitiveMap, EnvCard, FactTracker, Policy, Step, Task
 from agentexp.envs.scienceworld import alignment, catalog, checkpoints, inventory, policies, questions
 from agentexp.envs.scienceworld.engine import Engine, find_java
 from agentexp.envs.scienceworld.matcher import LabMatcher

@@ -13,7 +13,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from agentexp.core import Checkpoint, Step
+from agentexp.capabilities import Checkpoint
+from agentexp.core import Step
 from agentexp.envs.textcraft.rules import Recipe, RuleBook, id_of, text_of
 from agentexp.errors import UserError
 

@@ -14,7 +14,8 @@ import random
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from agentexp.core import Alignment, CognitiveMap, Question
+from agentexp.capabilities import Alignment, Question
+from agentexp.core import CognitiveMap
 from agentexp.envs.map_index import UNKNOWN, MapIndex, affordance
 from agentexp.envs.textcraft.rules import Recipe, RuleBook, id_of, text_of
 from agentexp.envs.textcraft.tracker import generic, makes, parse_list

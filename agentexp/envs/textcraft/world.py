@@ -13,18 +13,8 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import ClassVar
 
-from agentexp.core import (
-    Alignment,
-    Checkpoint,
-    CheckpointMatcher,
-    CognitiveMap,
-    EnvCard,
-    FactTracker,
-    Policy,
-    Question,
-    Step,
-    Task,
-)
+from agentexp.capabilities import Alignment, Checkpoint, CheckpointMatcher, Question
+from agentexp.core import CognitiveMap, EnvCard, FactTracker, Policy, Step, Task
 from agentexp.envs.textcraft import checkpoints, expert, policies, questions
 from agentexp.envs.textcraft.rules import Recipe, RuleBook, id_of, load, recipe_folder, text_of
 from agentexp.envs.textcraft.tracker import TextCraftTracker

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from typing import Any
 
-from agentexp.core import HasFacts
+from agentexp.capabilities import HasFacts
 from agentexp.errors import ContextOverflow, HarnessError, UserError
 from agentexp.paradigms.checks import check_sources, require_choice
 from agentexp.paradigms.context import Context

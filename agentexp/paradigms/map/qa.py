@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Literal
 
-from agentexp.core import Alignment, CognitiveMap, Episode, HasAlignment, HasQuestions, Question, stable_seed
+from agentexp.capabilities import Alignment, HasAlignment, HasQuestions, Question
+from agentexp.core import CognitiveMap, Episode, stable_seed
 from agentexp.errors import UserError
 from agentexp.metrics import map_qa
 from agentexp.metrics.map_qa import CountsAs, Scope

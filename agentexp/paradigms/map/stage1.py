@@ -13,7 +13,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from agentexp.core import Completion, Env, Episode, HasOracle, Task, Usage
+from agentexp.capabilities import HasOracle
+from agentexp.core import Completion, Env, Episode, Task, Usage
 from agentexp.errors import ContextOverflow, LimitReached
 from agentexp.paradigms.checks import check_not_test
 from agentexp.paradigms.context import ARTEFACTS_FILE, Context

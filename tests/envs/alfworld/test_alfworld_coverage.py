@@ -9,7 +9,8 @@ import pytest
 from alfworld_helpers import needs_engine, needs_wheel, official
 from coverage_kit import at_random, explore, names, recite, repetitive, systematic
 
-from agentexp.core import Checkpoint, HasCheckpoints, Step, Task
+from agentexp.capabilities import Checkpoint, HasCheckpoints
+from agentexp.core import Step, Task
 from agentexp.envs.alfworld import AlfWorld
 from agentexp.envs.alfworld.checkpoints import HouseMatcher, checkpoints
 from agentexp.envs.alfworld.goals import parse_goal

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from alfworld_helpers import needs_engine, needs_wheel
 
-from agentexp.core import Completion, Episode, HasPerturbation, Request, Sampling, Step, Task, Usage
+from agentexp.capabilities import HasPerturbation
+from agentexp.core import Completion, Episode, Request, Sampling, Step, Task, Usage
 from agentexp.envs.alfworld import AlfWorld
 from agentexp.envs.alfworld.goals import parse_goal
 from agentexp.envs.alfworld.moves import lying, relocation

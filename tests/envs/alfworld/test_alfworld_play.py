@@ -16,7 +16,8 @@ import pytest
 from alfworld_helpers import full_map, needs_engine, needs_wheel, official, play
 
 from agentexp.actions import ParseSettings, parse
-from agentexp.core import Env, HasFacts, HasOracle, HasPolicies
+from agentexp.capabilities import HasFacts, HasOracle, HasPolicies
+from agentexp.core import Env
 from agentexp.envs.alfworld import AlfWorld, generator, wheel
 from agentexp.envs.alfworld.goals import KINDS
 from agentexp.errors import EngineError, UserError

@@ -9,7 +9,8 @@ import pytest
 from alfworld_helpers import full_map, needs_engine, needs_wheel, official
 from questions_kit import judged, pool, seen, wrong
 
-from agentexp.core import CognitiveMap, Question
+from agentexp.capabilities import Question
+from agentexp.core import CognitiveMap
 from agentexp.envs.alfworld import AlfWorld, texts
 from agentexp.envs.alfworld.goals import parse_goal
 from agentexp.envs.alfworld.oracle import Household

@@ -1,0 +1,93 @@
+"""What an episode is given: a leased world, budgets and limits, conversations and turns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from agentexp.actions import Parsed
+from agentexp.core import Message, Step, Task
+
+
+class World(Protocol):
+    """A leased engine, usually in another process. Raises `EngineError` when it dies, hangs or fails."""
+
+    async def reset(self, task: Task) -> Step:
+        """See `Env.reset`."""
+        ...
+
+    async def step(self, action: str) -> Step:
+        """See `Env.step`."""
+        ...
+
+    async def call(self, method: str, *args: Any) -> Any:
+        """Call any other method of the `Env`; arguments and result must be picklable."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Environment steps per phase. Baselines without a mapping phase act for `total` steps (MAP, section 4.1).
+
+    `exploring`: steps of a goal-free exploration, which stands in place of mapping; None: none, or the paradigm's own setting.
+    """
+
+    mapping: int
+    acting: int
+    exploring: int | None = None
+
+    @property
+    def total(self) -> int:
+        """Steps of an episode over all phases."""
+        return self.mapping + self.acting + (self.exploring or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Caps per episode; None = no cap.
+
+    Attributes:
+        invalid_in_a_row: unreadable replies in a row after which the episode ends ("invalid_limit").
+        tokens: prompt + completion tokens ("token_limit").
+        cost: US dollars ("token_limit").
+        seconds: wall-clock seconds of one attempt ("timeout", a harness error: the machine or the server was too slow).
+        attempts: tries per episode when the engine or the API fails.
+    """
+
+    invalid_in_a_row: int | None = None
+    tokens: int | None = None
+    cost: float | None = None
+    seconds: float | None = None
+    attempts: int = 2
+
+
+@dataclass(slots=True)
+class Chat:
+    """One append-only conversation of an episode."""
+
+    name: str
+    messages: list[Message] = field(default_factory=list)
+
+    def system(self, text: str) -> Chat:
+        """Append a system message."""
+        self.messages.append(Message("system", text))
+        return self
+
+    def user(self, text: str) -> Chat:
+        """Append a user message."""
+        self.messages.append(Message("user", text))
+        return self
+
+    def assistant(self, text: str) -> Chat:
+        """Append an assistant message."""
+        self.messages.append(Message("assistant", text))
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What one `Rollout.turn` led to. `stopped`: the model said the stop word, which costs no step."""
+
+    step: Step
+    parsed: Parsed
+    stopped: bool = False
