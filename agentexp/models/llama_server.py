@@ -15,7 +15,6 @@ import argparse
 import os
 import signal
 import sys
-import threading
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from typing import Any
 from agentexp.errors import MissingDependency, UserError
 from agentexp.models import weights
 
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 READY = "agentexp-llama-server ready at "
 
 
@@ -105,23 +105,23 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--until-stdin-closes", action="store_true")
     options = vars(parser.parse_args(arguments))
     watch = options.pop("until_stdin_closes")
+    if not watch:
+        # Blocked before the engine starts its threads, which inherit the mask: a signal that one of them took would never wake
+        # this thread. They wait in `sigwait`, also when they come before READY.
+        signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:
         options["path"] = str(weights.locate(options["path"]))
         engine = start_engine(ServerSettings(**options))
     except UserError as error:
         sys.stderr.write(f"{error}\n")
         return 2
-    done = threading.Event()
-    if not watch:  # before READY: whoever reads it may end us at once
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: done.set())
     sys.stdout.write(f"{READY}{engine.listening_address}\n")
     sys.stdout.flush()
     if watch:
         while os.read(0, 4096):
             pass
     else:
-        done.wait()
+        signal.sigwait(STOP_SIGNALS)
     # Not through the engine's destructor, which waits for requests in flight; there is nothing to save.
     os._exit(0)
 
