@@ -6,8 +6,8 @@ controller, each behind a protocol below, and drives a world that it knows only 
 
 Coordinates are Minecraft's: x grows to the east, z to the south, y upwards, one unit = one block. Yaw in degrees: 0 looks to
 +z (south), 90 to -x (west), clockwise seen from above; pitch in degrees, positive looks down. Time is counted in ticks, 20 a
-second. The cell of a position is (floor(x), floor(z)). Maps are arrays of shape (size, size), indexed [x, z], with their corner at the
-world's `origin`.
+second. The cell of a position is (floor(x), floor(z)). Maps are arrays of shape (size, size), indexed [x, z], with their
+corner at the world's `origin`.
 """
 
 from __future__ import annotations
@@ -225,7 +225,7 @@ class Memory(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """Where an explorer wants to go: the centre of a cell, and the rule that chose it ("global", "regional", "local", "escape")."""
+    """Where an explorer wants to go: the centre of a cell, and the rule that chose it (global, regional, local, escape)."""
 
     x: float
     z: float
