@@ -76,7 +76,7 @@ BACKENDS = (
         "pip install agentexp",
     ),
     Part("vllm", "vLLM, in process or as a server that agentexp starts and stops", ("vllm",), "pip install 'agentexp[vllm]'"),
-    Part("scripted", "policies for tests and controls (model.policy=oracle, random, myopic, curious, mapuser)", (), ""),
+    Part("scripted", "policies for tests and controls (model.policy=oracle, random, repetitive, curious, mapuser ...)", (), ""),
 )
 
 EXTRAS = (

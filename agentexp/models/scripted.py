@@ -17,10 +17,13 @@ from agentexp.core import Completion, Env, Policy, Request, Sampling, View, stab
 from agentexp.errors import UserError
 from agentexp.models import scripted_text
 from agentexp.models.scripted_random import random_action
+from agentexp.models.scripted_repetitive import Repetitive
 
-KNOWN = ("oracle", "random", "myopic", "curious", "mapuser")
+KNOWN = ("oracle", "random", "repetitive", "myopic", "curious", "systematic", "mapuser", "memorised")
+ALIASES = {"systematic": "curious"}  # every world's curious explorer looks into everything once, in a fixed order
 EXPLORING = ("mapping", "exploring")  # phases without the task as their aim
-TASK_BOUND = ("oracle", "mapuser")  # policies that only make sense with a task in hand
+ANYWHERE = ("random", "repetitive")  # policies that need nothing of a world
+TASK_BOUND = ("oracle", "mapuser", "memorised")  # policies that only make sense with a task in hand
 
 
 @dataclass(slots=True)
@@ -38,9 +41,11 @@ class ScriptedModel:
     """A model that follows a fixed policy.
 
     Args:
-        policy: "oracle" follows the world's expert plan, "random" draws from the admissible actions; any other name is a
-            scripted agent of the world itself (`HasPolicies`), usually "myopic", "curious" or "mapuser".
-        explorer: policy that replaces "oracle" and "mapuser" while they explore; "random" where the world has no such one.
+        policy: "oracle" follows the world's expert plan, "random" draws from the admissible actions, "repetitive" does so only
+            at first and then repeats itself; any other name is a scripted agent of the world itself (`HasPolicies`), usually
+            "myopic", "curious" or "mapuser". "systematic" is another name of "curious".
+        explorer: policy that replaces those that need a task ("oracle", "mapuser", "memorised") while they explore; "random"
+            where the world has no such one.
         error_rate: probability that an action is replaced by a random one.
         seed: of everything that is drawn, together with the task's key.
         label: name in folders and tables; by default the policy's.
@@ -112,9 +117,14 @@ class ScriptedModel:
         if name == "random":
             return random_action(view, state.rng)
         if state.policy is None or not view.history:
-            assert isinstance(view.env, HasPolicies)
-            state.policy = view.env.policy(name, stable_seed(view.task.key, self.seed))
+            state.policy = self._policy(name, view, state)
         return state.policy.act(view)
+
+    def _policy(self, name: str, view: View, state: _State) -> Policy:
+        if name == "repetitive":
+            return Repetitive(state.rng)
+        assert isinstance(view.env, HasPolicies)
+        return view.env.policy(ALIASES.get(name, name), stable_seed(view.task.key, self.seed))
 
     async def _planned(self, view: View, state: _State) -> str:
         """The plan's next action. Asks for a new plan at a reset, after a refusal, and where the world has left the plan."""
@@ -135,12 +145,14 @@ class ScriptedModel:
 
 def works(env: Env, policy: str) -> bool:
     """Whether a policy can act in a world."""
-    if policy in ("oracle", "random"):
-        return policy == "random" or isinstance(env, HasOracle)
+    if policy in ANYWHERE:
+        return True
+    if policy == "oracle":
+        return isinstance(env, HasOracle)
     if not isinstance(env, HasPolicies):
         return False
     try:
-        env.policy(policy, 0)
+        env.policy(ALIASES.get(policy, policy), 0)
     except UserError:
         return False
     return True

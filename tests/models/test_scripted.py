@@ -11,7 +11,7 @@ from agentexp.core import CognitiveMap, EnvCard, Message, Request, Sampling, Ste
 from agentexp.envs.pool import EnvPool
 from agentexp.envs.toy import ToyRooms
 from agentexp.errors import UserError
-from agentexp.models.scripted import KNOWN, ScriptedModel
+from agentexp.models.scripted import KNOWN, ScriptedModel, works
 from agentexp.paradigms.map.cognitive_map import read_map
 from agentexp.paradigms.map.knowledge import read_knowledge
 
@@ -133,7 +133,7 @@ def _plan(task: Task) -> list[str]:
     return env.oracle()
 
 
-@pytest.mark.parametrize("policy", KNOWN)
+@pytest.mark.parametrize("policy", [name for name in KNOWN if works(ToyRooms(), name)])
 def test_replies_are_deterministic_and_seeded(policy: str) -> None:
     runs = [Game(ScriptedModel(policy, seed=seed)).play(12) for seed in (0, 0)]
     assert runs[0] == runs[1]
@@ -211,12 +211,44 @@ class Bare:
 
 def test_impossible_policies_name_the_possible_ones() -> None:
     for policy in ("oracle", "myopic", "orcale"):
-        with pytest.raises(UserError, match=rf"model\.policy={policy} .* choose from random\."):
+        with pytest.raises(UserError, match=rf"model\.policy={policy} .* choose from random, repetitive\."):
             Game(ScriptedModel(policy), env=Bare()).reply()
-    with pytest.raises(UserError, match=r"choose from oracle, random, myopic, curious, mapuser\."):
+    with pytest.raises(UserError, match=r"choose from oracle, random, repetitive, myopic, curious, systematic, mapuser\."):
         ScriptedModel("orcale").check(ToyRooms())
     for policy in KNOWN:
-        ScriptedModel(policy).check(ToyRooms())
+        if policy != "memorised":  # of ALFWorld
+            ScriptedModel(policy).check(ToyRooms())
+
+
+def test_systematic_is_another_name_of_curious() -> None:
+    played = [Game(ScriptedModel(policy)) for policy in ("systematic", "curious")]
+    for game in played:
+        game.reset("exploring")
+    first, second = (game.play(20) for game in played)
+    assert first == second and played[0].model.label == "scripted-systematic"
+
+
+@pytest.mark.parametrize("task", TASKS[:6], ids=lambda task: task.id)
+def test_repetitive_is_random_until_it_is_caught_in_a_loop(task: Task) -> None:
+    loop, free = Game(ScriptedModel("repetitive"), task=task), Game(ScriptedModel("random"), task=task)
+    for game in (loop, free):
+        game.reset("exploring")
+        game.play(40)
+    actions = [action for action, _ in loop.history]
+    accepted = list(dict.fromkeys(action for action, step in loop.history if not step.error))
+    first = next(i for i in range(11) if i == 10 or len({a for a, s in loop.history[:i] if not s.error}) == 3)
+    assert actions[:first] == [action for action, _ in free.history[:first]]
+    assert len(actions) == 40 and set(actions[first:]) <= set(accepted[:3])
+    assert actions[first:-3] == actions[first + 3 :] or len(accepted) < 3
+
+
+def test_repetitive_repeats_a_refusal_when_nothing_was_accepted() -> None:
+    class Deaf(Bare):
+        def step(self, action: str) -> Step:
+            return Step("No.", error=True)
+
+    actions = Game(ScriptedModel("repetitive"), env=Deaf()).play(30)
+    assert len(set(actions[10:])) == 1 and len(set(actions)) > 1
 
 
 def test_random_without_a_list_uses_the_card() -> None:

@@ -3,6 +3,7 @@
 * `mapuser` acts on the map of the house and on K_g where it has them, and searches in a fixed order where it has not.
 * `curious` explores: first whatever the goal may need, then every other place, then what can be done with things.
 * `myopic` goes where such things usually are, forgets what failed, and follows guidance that is literally an action.
+* `memorised` is `mapuser` with a memory of the unchanged game, see `memorised.py`.
 
 All of them only look around while the phase is "mapping" or the goal is hidden, and pursue the goal otherwise. Deterministic
 for a seed. They need the tracker of `HouseFacts` in the view, which the episode loop provides.
@@ -43,12 +44,16 @@ class HousePolicy:
         if not isinstance(view.tracker, HouseFacts):
             raise UserError("The scripted agents of alfworld need env=alfworld and its fact tracker.")
         self.house = view.tracker
-        self.known = Known(view.map)
+        self.known = self.know(view)
         self.rules = Rules(view.knowledge)
         goal = parse_goal(view.goal)
         if goal is not None and view.phase != "mapping":
             return self.pursue(goal)
         return self.explore(goal)
+
+    def know(self, view: View) -> Known:
+        """What was known before the episode began: the map."""
+        return Known(view.map)
 
     def explore(self, goal: Goal | None) -> str:
         """One step of looking around without acting on the goal."""
@@ -286,4 +291,4 @@ class Myopic(HousePolicy):
 
 
 POLICIES: Mapping[str, type[HousePolicy]] = {"mapuser": MapUser, "curious": Curious, "myopic": Myopic}
-"""Scripted agents by name."""
+"""Scripted agents by name; `memorised` needs more than a name."""

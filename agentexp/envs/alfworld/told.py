@@ -47,6 +47,20 @@ class Known:
         return place in self._seen
 
 
+class Remembered(Known):
+    """What a map says, and what an agent knows by heart about the house as it used to be. The map wins: it was made here.
+
+    Args:
+        m: the map, if there is one.
+        at: (thing, place) of everything that is remembered.
+    """
+
+    def __init__(self, m: CognitiveMap | None, at: Iterable[tuple[str, str]]) -> None:
+        super().__init__(m)
+        told = {thing for thing, _ in self.at}
+        self.at += [(thing, place) for thing, place in at if thing not in told and place not in self._seen]
+
+
 class Rules:
     """What K_g says about the grammar, whoever wrote it: two questions, answered by its words."""
 

@@ -12,8 +12,9 @@ from agentexp.envs.alfworld import alignment, checkpoints, games, generator, mov
 from agentexp.envs.alfworld.card import PUT, card
 from agentexp.envs.alfworld.facts import HouseFacts
 from agentexp.envs.alfworld.goals import KINDS, SHORT, Goal, parse_goal
+from agentexp.envs.alfworld.memorised import make
 from agentexp.envs.alfworld.oracle import Household, plan
-from agentexp.envs.alfworld.policies import POLICIES, HousePolicy
+from agentexp.envs.alfworld.policies import HousePolicy
 from agentexp.envs.alfworld.problem import Problem
 from agentexp.envs.alfworld.texts import NOTHING
 from agentexp.errors import EngineError, UserError
@@ -273,10 +274,8 @@ class AlfWorld:
         return HouseFacts()
 
     def policy(self, name: str, seed: int) -> HousePolicy:
-        """A fresh scripted agent: mapuser, curious or myopic."""
-        if name not in POLICIES:
-            raise UserError(f"model.policy={name} is unknown to alfworld. Choose one of: {', '.join(sorted(POLICIES))}.")
-        return POLICIES[name](seed, self._logic)
+        """See `memorised.make`."""
+        return make(name, seed, self._logic, lambda task: Problem.parse(self._original(task)))
 
     def versions(self) -> dict[str, str]:
         """Packages, logic, and where the games come from (without the path)."""

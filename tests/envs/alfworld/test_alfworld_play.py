@@ -325,7 +325,7 @@ def test_myopic_follows_literal_guidance(world: AlfWorld) -> None:
 
 
 def test_unknown_agents_list_the_known_ones(world: AlfWorld) -> None:
-    with pytest.raises(UserError, match="curious, mapuser, myopic"):
+    with pytest.raises(UserError, match="curious, mapuser, memorised, myopic"):
         world.policy("clever", 0)
 
 
