@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from agentexp.actions import Parsed
@@ -40,6 +40,11 @@ class Budget:
     def total(self) -> int:
         """Steps of an episode over all phases."""
         return self.mapping + self.acting + (self.exploring or 0)
+
+    def of(self, task: Task) -> Budget:
+        """The budget of one task: acting takes no more than `Task.spec["acting_steps"]`, where the world gives that."""
+        own = task.spec.get("acting_steps")
+        return replace(self, acting=min(self.acting, own)) if isinstance(own, int) else self
 
 
 @dataclass(frozen=True, slots=True)

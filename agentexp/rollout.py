@@ -285,6 +285,7 @@ async def run_episode(
     """Run one task to its end and return its record, whatever happens.
 
     Args:
+        budget: steps; a task may have its own, see `Budget.of`.
         lease: opens an engine for this episode alone; an engine that failed is replaced by whoever gave the lease.
         models: by role; a role that is missing falls back to "actor".
         artefacts: what the paradigm prepared for all episodes.
@@ -300,7 +301,7 @@ async def run_episode(
         started = time.perf_counter()
         try:
             async with asyncio.timeout(limits.seconds), lease() as world:
-                ro = Rollout(task, env, world, models, episode, budget, limits, parsing, artefacts)
+                ro = Rollout(task, env, world, models, episode, budget.of(task), limits, parsing, artefacts)
                 try:
                     await paradigm(ro)
                 except LimitReached as limit:
