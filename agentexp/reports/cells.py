@@ -200,6 +200,13 @@ def paired_difference(a: Iterable[Row], b: Iterable[Row], value: str = "success"
     return _paired(left, right, {row.key: row.instance for row in both})
 
 
+def measured_difference(a: Iterable[Row], b: Iterable[Row], key: Key) -> Difference | None:
+    """The same for a measure; None unless it was taken in both for at least one common task key."""
+    both = list(b)
+    left, right = (_means([(row, row.values[key]) for row in rows if key in row.values]) for rows in (a, both))
+    return _paired(left, right, {row.key: row.instance for row in both})
+
+
 def _means(found: list[tuple[Row, Part]]) -> dict[str, float]:
     return {row.key: part / whole for row, (part, whole) in found if whole}
 

@@ -8,8 +8,10 @@ from pathlib import Path
 
 from agentexp.errors import UserError
 from agentexp.metrics.stats import Difference, mcnemar
-from agentexp.reports.cells import paired_difference
+from agentexp.reports.cells import measured_difference, paired_difference
 from agentexp.reports.runs import RunData, differing, load_run
+
+ECC = ("ecc", None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,7 @@ class Comparison:
         excluded: task keys left out because either run ended with a harness error there.
         success_a, success_b: success rates on the shared keys.
         success, score, steps: paired differences b - a.
+        ecc: the same of coverage; None unless both runs explored.
         discordant: (only a succeeded, only b succeeded, exact two-sided p of McNemar); None with several runs per instance.
         settings: settings in which the runs differ, of a and of b.
     """
@@ -40,6 +43,7 @@ class Comparison:
     success: Difference
     score: Difference
     steps: Difference
+    ecc: Difference | None
     discordant: tuple[int, int, float] | None
     settings: Sequence[str] = field(default=())
 
@@ -50,7 +54,7 @@ def compare_runs(a: Path, b: Path) -> Comparison:
     Raises:
         UserError: a folder holds no run, or the runs share no finished task.
     """
-    one, two = load_run(a), load_run(b)
+    one, two = load_run(a, [ECC]), load_run(b, [ECC])
     left = {row.key: row for row in one.rows if row.finished}
     right = {row.key: row for row in two.rows if row.finished}
     keys = [key for key in left if key in right]
@@ -78,6 +82,7 @@ def compare_runs(a: Path, b: Path) -> Comparison:
         success=success,
         score=score,
         steps=steps,
+        ecc=measured_difference(pairs_a, pairs_b, ECC),
         discordant=mcnemar({r.key: r.success for r in pairs_a}, {r.key: r.success for r in pairs_b}) if single else None,
         settings=differing([{key: run.settings[key] for key in shared} for run in (one, two)]),
     )
@@ -98,6 +103,8 @@ def comparison_text(found: Comparison) -> str:
     if found.score.mean != found.success.mean:
         lines.append(f"score b - a   {_difference(found.score, 100, ' points')}")
     lines.append(f"steps b - a   {_difference(found.steps, 1, '')}")
+    if found.ecc is not None:
+        lines.append(f"ECC b - a     {_difference(found.ecc, 100, ' points')}, n = {found.ecc.n}")
     if not found.success.resolved:
         lines.append(
             "The difference in success is not resolved: its interval contains 0. More instances or seeds would be needed."

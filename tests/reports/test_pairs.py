@@ -47,3 +47,16 @@ def test_runs_without_a_common_task_are_refused(tmp_path):
         compare_runs(a, b)
     with pytest.raises(UserError, match="not a run folder"):
         compare_runs(a, tmp_path)
+
+
+def test_explorations_are_compared_by_their_coverage(tmp_path):
+    def explored(hits):
+        points = [{"kind": "object", "name": f"o{i}", "step": 1 if i < hits else None} for i in range(4)]
+        return {"checkpoints": points, "exploration": {"steps": 5, "budget": 5, "premature": False, "explorer": "e"}}
+
+    a = write_run(tmp_path / "a", [record(i, notes=explored(1)) for i in range(6)])
+    b = write_run(tmp_path / "b", [record(i, notes=explored(3)) for i in range(5)])
+    found = compare_runs(a, b).ecc
+    assert found is not None and (found.mean, found.n, found.resolved) == (0.5, 5, True)
+    assert "ECC b - a     +50.0 points [+50.0, +50.0], n = 5" in compare(a, b)
+    assert compare_runs(a, write_run(tmp_path / "c", [record(1)])).ecc is None
