@@ -1,0 +1,157 @@
+"""The body's way to a place: straight where nothing known is in the way, else A* over what is known. Shared by all methods.
+
+Ground that was never seen counts as free (so does the paper's VPT-Nav, which knows no map). Turning and walking happen in the same
+step while the remaining angle is small enough; the walk never leads into a cell known to be blocked.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+
+import numpy as np
+
+from agentexp.wise.core import Control, Frame, Pose
+from agentexp.wise.seen import Mask, SeenMap
+
+DIAGONAL = 2**0.5
+MOVES = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (1, -1), (-1, 1), (-1, -1))
+
+
+def bearing(pose: Pose, x: float, z: float) -> float:
+    """Change of yaw in degrees, in [-180, 180), after which the pose looks at (x, z)."""
+    return float((np.degrees(np.arctan2(pose.x - x, z - pose.z)) - pose.yaw + 180) % 360 - 180)
+
+
+def astar(blocked: Mask, start: tuple[int, int], goal: tuple[int, int], limit: int = 20_000) -> tuple[list[tuple[int, int]], bool]:
+    """Cheapest way over 8 neighbours, corners not cut.
+
+    Args:
+        blocked: impassable cells.
+        start, goal: cells; the start may be blocked.
+        limit: most cells to expand.
+
+    Returns:
+        The cells after the start up to the goal, and True; or those up to the cell nearest to the goal that was found, and False.
+    """
+    size = len(blocked)
+    flat = blocked.tobytes()
+    width = blocked.shape[1]
+
+    def rest(i: int, j: int) -> float:
+        a, b = abs(i - goal[0]), abs(j - goal[1])
+        return max(a, b) + (DIAGONAL - 1) * min(a, b)
+
+    cost = {start: 0.0}
+    came: dict[tuple[int, int], tuple[int, int]] = {}
+    heap = [(rest(*start), 0, start)]
+    done: set[tuple[int, int]] = set()
+    best, best_rest = start, rest(*start)
+    pushed = 0
+    while heap and len(done) < limit:
+        _, _, here = heappop(heap)
+        if here in done:
+            continue
+        done.add(here)
+        far = rest(*here)
+        if far < best_rest:
+            best, best_rest = here, far
+        if here == goal:
+            break
+        i, j = here
+        for di, dj in MOVES:
+            a, b = i + di, j + dj
+            if not (0 <= a < size and 0 <= b < width) or flat[a * width + b]:
+                continue
+            if di and dj and (flat[i * width + b] or flat[a * width + j]):
+                continue
+            new = cost[here] + (DIAGONAL if di and dj else 1.0)
+            if new < cost.get((a, b), np.inf) - 1e-9:
+                cost[a, b] = new
+                came[a, b] = here
+                pushed += 1
+                heappush(heap, (new + rest(a, b), -pushed, (a, b)))
+    path = []
+    at = best
+    while at != start:
+        path.append(at)
+        at = came[at]
+    return path[::-1], best == goal
+
+
+class Navigator:
+    """Turns a place into controls.
+
+    Args:
+        turn_per_step: degrees that one step can turn, as in the world; null for free turning.
+        walk_within: walk while turning when the angle left after the turn is at most this, degrees.
+        look_ahead: how many cells of a planned way are cut short by walking straight.
+    """
+
+    def __init__(self, turn_per_step: float | None = 30.0, walk_within: float = 60.0, look_ahead: int = 12) -> None:
+        self.turn_per_step, self.walk_within, self.look_ahead = turn_per_step, walk_within, look_ahead
+        self._map = SeenMap(1)
+        self._blocked = 0
+        self._goal: tuple[int, int] | None = None
+        self._path: list[tuple[int, int]] = []
+        self.reachable = True
+
+    def reset(self, size: int, origin: tuple[int, int]) -> None:
+        """Begin an episode."""
+        self._map = SeenMap(size, origin)
+        self._blocked = 0
+        self._goal, self._path, self.reachable = None, [], True
+
+    def towards(self, frame: Frame, x: float, z: float) -> Control:
+        """One step towards (x, z). `reachable` says whether the last plan came through."""
+        if len(frame.blocked):
+            self._map.block(frame.blocked)
+            self._blocked = int(self._map.blocked.sum())
+        return self._steer(frame.pose, *self._aim(frame.pose, x, z))
+
+    def _aim(self, pose: Pose, x: float, z: float) -> tuple[float, float]:
+        if not self._blocked:
+            return x, z
+        if self._clear(pose.x, pose.z, x, z):
+            self._goal, self._path, self.reachable = None, [], True
+            return x, z
+        here, goal = self._map.cell(pose.x, pose.z), self._map.cell(x, z)
+        blocked = self._map.blocked
+        on_way = here in self._path[: self.look_ahead]
+        if self._goal != goal or not on_way or any(blocked[cell] for cell in self._path):
+            self._goal = goal
+            way, self.reachable = astar(blocked, here, goal)
+            self._path = [here, *way]
+        else:
+            self._path = self._path[self._path.index(here) :]
+        aim = self._path[min(1, len(self._path) - 1)]
+        for cell in self._path[2 : self.look_ahead]:
+            if not self._clear(pose.x, pose.z, *self._map.centre(*cell)):
+                break
+            aim = cell
+        return self._map.centre(*aim)
+
+    def _clear(self, x: float, z: float, to_x: float, to_z: float) -> bool:
+        count = max(2, int(np.hypot(to_x - x, to_z - z) * 3) + 1)
+        share = np.linspace(0, 1, count)[1:]
+        i = np.floor(x + (to_x - x) * share).astype(int) - self._map.origin[0]
+        j = np.floor(z + (to_z - z) * share).astype(int) - self._map.origin[1]
+        last = self._map.size - 1
+        return not self._map.blocked[np.clip(i, 0, last), np.clip(j, 0, last)].any()
+
+    def _steer(self, pose: Pose, x: float, z: float) -> Control:
+        distance = pose.distance(x, z)
+        if distance < 1e-6:
+            return Control()
+        turn = bearing(pose, x, z)
+        if self.turn_per_step is not None:
+            turn = float(np.clip(turn, -self.turn_per_step, self.turn_per_step))
+        yaw = pose.yaw + turn
+        left = abs(bearing(pose._replace(yaw=yaw), x, z))
+        # Close to the goal a step aside would only circle it.
+        if left > self.walk_within or (left > 10 and distance < 3):
+            return Control(turn=turn)
+        step = min(1.0, distance)
+        ahead = np.deg2rad(yaw)
+        if left > 1 and self._blocked and not self._clear(pose.x, pose.z, pose.x - np.sin(ahead) * step, pose.z + np.cos(ahead) * step):
+            return Control(turn=turn)
+        return Control(forward=step, turn=turn)
