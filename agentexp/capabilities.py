@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
-from agentexp.core import CognitiveMap, FactTracker, Policy, Step
+from agentexp.core import CognitiveMap, FactTracker, Policy, Step, View
 
 
 @runtime_checkable
@@ -36,6 +36,15 @@ class HasPolicies(Protocol):
 
     def policy(self, name: str, seed: int) -> Policy:
         """A fresh policy; raises `UserError` for an unknown name, listing the known ones."""
+        ...
+
+
+@runtime_checkable
+class Thinks(Protocol):
+    """A scripted agent that can be TTExplore's thinker."""
+
+    def think(self, view: View) -> str:
+        """The reply to the thinker's prompt, from the view's texts and history alone: no oracle, no engine."""
         ...
 
 

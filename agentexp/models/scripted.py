@@ -12,18 +12,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentexp import __version__
-from agentexp.capabilities import HasOracle, HasPolicies
+from agentexp.capabilities import HasOracle, HasPolicies, Thinks
 from agentexp.core import Completion, Env, Policy, Request, Sampling, View, stable_seed
 from agentexp.errors import UserError
 from agentexp.models import scripted_text
 from agentexp.models.scripted_random import random_action
 from agentexp.models.scripted_repetitive import Repetitive
 
-KNOWN = ("oracle", "random", "repetitive", "myopic", "curious", "systematic", "mapuser", "memorised")
+KNOWN = (
+    *("oracle", "random", "repetitive", "myopic", "curious", "systematic", "mapuser", "memorised"),
+    *("follower", "rulefinder"),  # paper 003: an actor and a thinker
+)
 ALIASES = {"systematic": "curious"}  # every world's curious explorer looks into everything once, in a fixed order
 EXPLORING = ("mapping", "exploring")  # phases without the task as their aim
 ANYWHERE = ("random", "repetitive")  # policies that need nothing of a world
-TASK_BOUND = ("oracle", "mapuser", "memorised")  # policies that only make sense with a task in hand
+TASK_BOUND = ("oracle", "mapuser", "memorised", "follower", "rulefinder")  # policies that only make sense with a task in hand
 
 
 @dataclass(slots=True)
@@ -86,7 +89,8 @@ class ScriptedModel:
         """Answer from the view. Raises `UserError` when the policy cannot act in this world."""
         view = request.view
         if request.purpose != "act":
-            return Completion(scripted_text.reply(request.purpose, view))
+            thinks = request.purpose == "ttx_thinker"
+            return Completion(self._think(view) if thinks else scripted_text.reply(request.purpose, view))
         if view.env.name not in self._checked:
             self.check(view.env)
             self._checked.add(view.env.name)
@@ -95,6 +99,14 @@ class ScriptedModel:
         if self.error_rate and state.rng.random() < self.error_rate:
             action, state.plan = random_action(view, state.rng), []
         return Completion(_in_form(request.form, action, self._thought(view, action), state, view))
+
+    def _think(self, view: View) -> str:
+        """As TTExplore's thinker: what the world's own agent thinks where it can, else what refusals tell in any world."""
+        if isinstance(view.env, HasPolicies) and self.policy not in ("oracle", *ANYWHERE):
+            policy = view.env.policy(ALIASES.get(self.policy, self.policy), stable_seed(view.task.key, self.seed))
+            if isinstance(policy, Thinks):
+                return policy.think(view)
+        return scripted_text.reply("ttx_thinker", view)
 
     # ------------------------------------------------------------------------------------------------------------ actions
 

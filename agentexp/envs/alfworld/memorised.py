@@ -13,6 +13,7 @@ from agentexp.core import Task, View
 from agentexp.envs.alfworld.oracle import Household
 from agentexp.envs.alfworld.policies import POLICIES, HousePolicy, MapUser
 from agentexp.envs.alfworld.problem import Problem
+from agentexp.envs.alfworld.rule_agents import Follower, RuleFinder
 from agentexp.envs.alfworld.told import Known, Remembered
 from agentexp.envs.alfworld.wheel import Logic
 from agentexp.errors import UserError
@@ -39,22 +40,28 @@ class Memorised(MapUser):
         return Remembered(view.map, self._memory)
 
 
+class MemorisedFollower(Memorised, Follower):
+    """`follower`: knows where things are, so that searching does not hide what a hidden rule does to it, see `rule_agents`."""
+
+
 def make(name: str, seed: int, logic: Logic, original: Callable[[Task], Problem]) -> HousePolicy:
     """A fresh scripted agent.
 
     Args:
-        name: mapuser, curious, myopic or memorised.
+        name: mapuser, curious, myopic, follower, rulefinder or memorised.
         seed: of what it draws.
         logic: see `AlfWorld`.
-        original: the house of a task before any variant; only `memorised` asks for it.
+        original: the house of a task before any variant; only `memorised` and `follower` ask for it.
 
     Raises:
         UserError: another name.
     """
     if name == "memorised":
         return Memorised(seed, logic, original)
-    if name not in POLICIES:
-        raise UserError(
-            f"model.policy={name} is unknown to alfworld. Choose one of: {', '.join(sorted([*POLICIES, 'memorised']))}."
-        )
-    return POLICIES[name](seed, logic)
+    if name == "follower":
+        return MemorisedFollower(seed, logic, original)
+    agents: dict[str, type[HousePolicy]] = {**POLICIES, "rulefinder": RuleFinder}
+    if name not in agents:
+        known = ", ".join(sorted([*agents, "memorised", "follower"]))
+        raise UserError(f"model.policy={name} is unknown to alfworld. Choose one of: {known}.")
+    return agents[name](seed, logic)
