@@ -1,231 +1,69 @@
-"""The command line. Every command is thin and imports late: `agentexp --help` must answer at once.
+"""Start and end of every command: `main` is the console script. The commands themselves are in `cli_app.py`.
 
-The running commands (`eval`, `explore`, `map`, `act`) take Hydra overrides and Hydra's own flags; the rest is plain Typer.
+Importing this module must take no time: only then can Ctrl-C in the first second end the process quietly.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Annotated
 
-import typer
+TYPE_CHECKING = False  # as type checkers know it; `typing` itself takes ten milliseconds to import
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import NoReturn
 
-from agentexp.launch_help import HydraHelp
-
-app = typer.Typer(
-    name="agentexp",
-    help="Experiments with language-model agents that first understand a world and then act in it.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
-
-Overrides = Annotated[
-    list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Hydra overrides, for example env=textcraft env.limit=10.")
-]
-Multirun = Annotated[bool, typer.Option("--multirun", "-m", help="Sweep over comma-separated values.")]
-Cfg = Annotated[str | None, typer.Option("--cfg", "-c", metavar="job|hydra|all", help="Print the composed config and stop.")]
-Package = Annotated[str | None, typer.Option("--package", "-p", help="With --cfg: print this part only.")]
-Resolve = Annotated[bool, typer.Option("--resolve", help="With --cfg: resolve interpolations.")]
-Info = Annotated[
-    str | None, typer.Option("--info", "-i", help="Hydra's information: all, config, defaults, plugins, searchpath.")
-]
-ConfigDir = Annotated[str | None, typer.Option("--config-dir", help="A folder with your own config groups.")]
-ConfigName = Annotated[str | None, typer.Option("--config-name", "-n", help="Another primary config.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the checked settings and the plan, run nothing.")]
-
-
-def _running(name: str, summary: str) -> None:
-    def command(
-        overrides: Overrides = None,
-        multirun: Multirun = False,
-        cfg: Cfg = None,
-        package: Package = None,
-        resolve: Resolve = False,
-        info: Info = None,
-        config_dir: ConfigDir = None,
-        config_name: ConfigName = None,
-        dry_run: DryRun = False,
-    ) -> None:
-        from agentexp.commands import run_job
-        from agentexp.launch import HydraFlags, launch
-
-        flags = HydraFlags(multirun, cfg, package, resolve, info, config_dir, config_name)
-        raise typer.Exit(launch(name, overrides or [], flags, run_job(dry_run=dry_run)))
-
-    command.__doc__ = summary
-    app.command(name, cls=HydraHelp)(command)
-
-
-_running("eval", "Run a whole paradigm on a world and score it.")
-_running("explore", "Stage 1 of MAP: rules K_g from train tasks. Or goal-free exploration: paradigm=explore_then_act.")
-_running("map", "Stages 1 and 2 of MAP: build and save one cognitive map per instance.")
-_running("act", "Stage 3 of MAP: act on the maps of an earlier run (maps=RUN_FOLDER).")
-
-
-@app.command()
-def envs(
-    what: Annotated[
-        str | None,
-        typer.Argument(metavar="[variants]", help="variants: count ALFWorld's changed games and solve each on paper."),
-    ] = None,
-    data: Annotated[
-        Path | None, typer.Option(help="variants: folder of the official games (default: generated games).")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="variants: as env.variant_seed.")] = 0,
-) -> None:
-    """List the worlds: what is available, what is missing and how to install it."""
-    from agentexp.errors import UserError
-
-    if what == "variants":
-        from agentexp.envs.alfworld.variant_table import show
-
-        show(data, seed)
-    elif what is None:
-        from agentexp.inventory import show_envs
-
-        show_envs()
-    else:
-        raise UserError(f"agentexp envs {what} is unknown. Use agentexp envs, or agentexp envs variants.")
-
-
-@app.command()
-def models() -> None:
-    """List the model backends: what is available, what is missing and how to install it."""
-    from agentexp.inventory import show_models
-
-    show_models()
-
-
-@app.command(cls=HydraHelp)
-def check(overrides: Overrides = None, config_dir: ConfigDir = None) -> None:
-    """Check the contract of an environment, yours or ours: agentexp check env=textcraft."""
-    from agentexp.commands import check_job
-    from agentexp.launch import HydraFlags, launch
-
-    flags = HydraFlags(config_dir=config_dir)
-    raise typer.Exit(launch("check", overrides or [], flags, check_job, default_config="eval"))
-
-
-@app.command()
-def report(
-    name: Annotated[str, typer.Argument(help="table1, ecc-table1, fig5 ..., a specification (YAML file), or runs.")],
-    runs: Annotated[list[Path] | None, typer.Argument(help="Run folders, or folders above them (default: outputs).")] = None,
-    more_runs: Annotated[list[Path] | None, typer.Option("--runs", help="The same, as an option.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Also write NAME.md, .tex, .csv, and .png, .pdf, .svg of a figure.")] = None,
-) -> None:
-    """Rebuild a paper's table or figure from run folders: published beside measured value, n and interval."""
-    from agentexp.reports import report as build_report
-
-    folders = [*(runs or []), *(more_runs or [])] or [Path("outputs")]
-    typer.echo(build_report(name, folders, out=out))
-
-
-@app.command()
-def compare(
-    a: Annotated[Path, typer.Argument(help="Run folder.")], b: Annotated[Path, typer.Argument(help="Run folder.")]
-) -> None:
-    """Compare two runs on the tasks they share: paired bootstrap and McNemar."""
-    from agentexp.reports import compare as compare_runs
-
-    typer.echo(compare_runs(a, b))
-
-
-@app.command()
-def view(
-    run: Annotated[Path, typer.Argument(help="Run folder.")],
-    compare: Annotated[Path | None, typer.Option(help="Another run folder: the tasks that both have, side by side.")] = None,
-    out: Annotated[Path | None, typer.Option(help="The HTML file (default: view.html in the run folder).")] = None,
-) -> None:
-    """Write one self-contained HTML page to look at a run, or at two, and print its path."""
-    from agentexp.view import write_comparison, write_page
-
-    typer.echo(str(write_page(run, out) if compare is None else write_comparison(run, compare, out)))
-
-
-@app.command()
-def export(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders, or folders above them.")],
-    form: Annotated[
-        str, typer.Option("--format", help="parquet, csv, jsonl (tables); messages, sharegpt, hf (fine-tuning); inspect.")
-    ] = "parquet",
-    out: Annotated[Path | None, typer.Option(help="Folder or file (default: the folder export in the run folder).")] = None,
-    only_success: Annotated[bool, typer.Option("--only-success", help="Conversations of solved tasks only.")] = False,
-    role: Annotated[list[str] | None, typer.Option(help="Conversations with replies of this role only; repeatable.")] = None,
-    phase: Annotated[list[str] | None, typer.Option(help="Conversations of this phase only; repeatable.")] = None,
-    with_errors: Annotated[bool, typer.Option("--with-errors", help="Conversations of harness errors too.")] = False,
-) -> None:
-    """Export runs: tables for pandas, conversations for fine-tuning, logs for Inspect AI."""
-    from agentexp.export import Filters
-    from agentexp.export import export as export_runs
-
-    path, lines = export_runs(runs, form, out, Filters(only_success, tuple(role or ()), tuple(phase or ()), with_errors))
-    typer.echo("\n".join([*lines, str(path)]))
-
-
-@app.command()
-def parse(
-    file: Annotated[
-        Path, typer.Argument(help="JSON lines with id, content, reasoning_content, finish_reason, admissible, env.")
-    ],
-) -> None:
-    """Read model replies as agentexp would: one {id, action, status} per line."""
-    from agentexp.errors import FatalError, UserError
-    from agentexp.parse_file import parse_lines
-    from agentexp.records import dump
-
-    try:
-        lines = file.open(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise UserError(f"{file} cannot be read: {error.strerror}.") from error
-    with lines:
-        try:
-            for result in parse_lines(lines):
-                sys.stdout.write(dump(result).decode() + "\n")
-            sys.stdout.flush()
-        except BrokenPipeError:  # `| head` has seen enough
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
-        except OSError as error:
-            raise FatalError(f"The results cannot be written: {error.strerror}.") from error
-
-
-@app.command()
-def doctor() -> None:
-    """Check this machine: versions, optional packages, Java, data, keys (present or not), disk."""
-    from agentexp.inventory import doctor as run_doctor
-
-    raise typer.Exit(run_doctor())
-
-
-@app.command()
-def version() -> None:
-    """Print the version."""
-    from agentexp import __version__
-
-    typer.echo(__version__)
+INTERRUPTED = 128 + signal.SIGINT
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Console script. Errors meant for the user become one sentence on stderr and exit code 2."""
-    from agentexp.errors import FatalError, UserError
+    """Run a command. Errors meant for the user become one sentence on stderr and exit code 2.
 
+    Args:
+        argv: the arguments; None: those of the process, which is then this command's alone.
+    """
+    if argv is None:
+        # Until a run has handlers of its own nothing needs an orderly end, and an exception could be raised in the middle of an
+        # import or a destructor, where it is printed or swallowed.
+        signal.signal(signal.SIGINT, _leave)
     try:
-        app(args=list(argv) if argv is not None else None)
-    except UserError as error:
-        _fail(str(error), 2)
-    except FatalError as error:
-        _fail(str(error), 1)
+        code = _run(argv)
     except KeyboardInterrupt:
-        sys.exit(130)
-
-
-def _fail(message: str, code: int) -> None:
-    sys.stderr.write(f"Error: {message}\n")
+        code = INTERRUPTED
     sys.exit(code)
+
+
+def _leave(number: int, frame: object) -> NoReturn:
+    """End at once: workers and engines see that their parent is gone, files are replaced in one step."""
+    os._exit(INTERRUPTED)
+
+
+def _run(argv: Sequence[str] | None) -> int | str | None:
+    from agentexp.errors import FatalError, UserError
+    from agentexp.output import guarded
+
+    code: int | str | None = 0
+    with guarded() as out:
+        from agentexp.cli_app import app
+
+        try:
+            app(args=list(argv) if argv is not None else None)
+        except SystemExit as end:
+            code = end.code
+        except UserError as error:
+            code = _failed(str(error), 2)
+        except FatalError as error:
+            code = _failed(str(error), 1)
+        out.flush()
+        if out.lost:
+            code = _failed(f"The output cannot be written: {out.lost}.", code or 1)
+    return code
+
+
+def _failed(message: str, code: int | str) -> int | str:
+    sys.stderr.write(f"Error: {message}\n")
+    return code
 
 
 if __name__ == "__main__":

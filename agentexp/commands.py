@@ -23,6 +23,7 @@ from agentexp.config import (
 from agentexp.core import Env, Model
 from agentexp.errors import UserError
 from agentexp.rollout import Budget, Limits
+from agentexp.scrub import clean_logging, remember, remember_environment, scrub
 
 if TYPE_CHECKING:
     from agentexp.runner import Run
@@ -81,6 +82,9 @@ def resolved(node: Any) -> tuple[Config, Overrides]:
     except OmegaConfBaseException as error:
         raise UserError(f"The config does not resolve: {str(error).splitlines()[0]}") from error
     assert isinstance(config, dict)
+    remember(config)
+    remember_environment()
+    clean_logging()
     return {str(key): value for key, value in config.items()}, overrides
 
 
@@ -216,7 +220,7 @@ def show_plan(run: Run) -> None:
 
     _, plan = plan_of(run)
     console = Console(soft_wrap=True, highlight=False)
-    console.print(yaml.safe_dump(dict(run.config), sort_keys=False, allow_unicode=True), markup=False)
+    console.print(yaml.safe_dump(scrub(run.config), sort_keys=False, allow_unicode=True), markup=False)
     console.print(
         f"{len(plan)} episodes of {run.env.name}/{run.split} with {run.paradigm.name} and {run.models['actor'].label}, "
         f"at most {run.budget.total} steps each ({_phases(run.budget)}), "

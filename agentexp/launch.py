@@ -12,13 +12,15 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO, cast
 
 from agentexp.config import ENV_KEYS, fingerprint, nearest
 from agentexp.errors import FatalError, UserError
+from agentexp.output import Guarded
+from agentexp.scrub import remember, remember_overrides, scrub
 
 SWEEP_VARIABLE = "AGENTEXP_SWEEP"
 """Name of the sweep that a job belongs to, in the environment because launchers start jobs in other processes."""
@@ -80,6 +82,7 @@ def launch(
         os.getcwd()
     except FileNotFoundError as error:
         raise UserError("The current folder no longer exists. Change to another one (cd) and try again.") from error
+    remember_overrides(overrides)
     config_name = flags.config_name or default_config or command
     prepared = prepare(list(overrides), multirun=flags.multirun)
     arguments = [*prepared, f"hydra.job.name={command}"]
@@ -110,6 +113,7 @@ def launch(
             except (UserError, FatalError, OmegaConfBaseException) as error:  # raised below: Hydra would print all overrides
                 refused.append(error)
             return
+        _scrub_sweep_file()
         try:
             code = job(config)
         except UserError as error:  # shown where it happens: the other jobs of the sweep go on
@@ -128,7 +132,7 @@ def launch(
     os.environ["HYDRA_FULL_ERROR"] = "1"  # so that errors reach us instead of ending the process inside Hydra
     watch = between_jobs(interrupted) if flags.multirun and not _has_launcher(overrides) else nullcontext()
     try:
-        with watch:
+        with watch, redirect_stdout(cast(TextIO, Guarded(sys.stdout, cleans=True))) if flags.cfg else nullcontext():
             hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name=config_name)(task)()
         if interrupted:
             return 128 + interrupted[0]
@@ -150,6 +154,23 @@ def launch(
         if not full:
             os.environ.pop("HYDRA_FULL_ERROR", None)
     return codes[0] if codes else 0
+
+
+def _scrub_sweep_file() -> None:
+    """Hydra writes the whole config of a sweep beside its jobs: take the secrets out, once a job knows where that is."""
+    import yaml
+    from hydra.core.hydra_config import HydraConfig
+
+    file = Path(HydraConfig.get().sweep.dir) / "multirun.yaml"
+    if not file.is_file():
+        return
+    text = file.read_text(encoding="utf-8")
+    config = yaml.safe_load(text)
+    remember(config)
+    if (cleaned := scrub(config)) != config:
+        temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
+        temporary.write_text(yaml.safe_dump(cleaned, sort_keys=False, allow_unicode=True), encoding="utf-8")
+        temporary.replace(file)
 
 
 @contextmanager

@@ -36,11 +36,13 @@ PACKAGES = ("agentexp", "hydra-core", "omegaconf", "openai", "aiohttp", "jinja2"
 
 SHOWING = (
     "cli.py",
+    "cli_app.py",
     "export",
     "inventory.py",
     "launch.py",
     "launch_help.py",
     "metrics",
+    "output.py",
     "progress.py",
     "reports",
     "summary.py",

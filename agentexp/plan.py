@@ -15,6 +15,7 @@ from typing import Any
 from agentexp.config import fingerprint
 from agentexp.core import Task
 from agentexp.errors import UserError
+from agentexp.scrub import scrub
 
 VOLATILE = (
     # where results go and what is shown
@@ -75,9 +76,9 @@ def identity(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def run_folder(output_root: Path, command: str, env: str, paradigm: str, model_label: str, config: Mapping[str, Any]) -> Path:
-    """`<output_root>/<command>/<env>/<paradigm>/<model>-<hash8 of what changes results>`."""
+    """`<output_root>/<command>/<env>/<paradigm>/<model>-<hash8 of what changes results>`. Secrets change none."""
     label = re.sub(r"[^\w.+-]+", "_", model_label).strip("_.") or "model"
-    return output_root / command / env / paradigm / f"{label[:80]}-{fingerprint(identity(config))}"
+    return output_root / command / env / paradigm / f"{label[:80]}-{fingerprint(identity(scrub(config)))}"
 
 
 def make_plan(tasks: Sequence[Task], seeds: Sequence[int], repeats: int, limit: int | None = None) -> list[Task]:

@@ -29,6 +29,7 @@ from agentexp.progress import Progress, Tally, show_result
 from agentexp.records import dump, episode_from_json, episode_to_json
 from agentexp.rollout import World, run_episode
 from agentexp.run import Engines, Run, plan_of
+from agentexp.scrub import clean
 from agentexp.store import FolderBusy, Found, RunFolder, index, read_episodes
 from agentexp.summary import Summary, summarise_run
 
@@ -337,7 +338,7 @@ def _tell(run: Run, summary: Summary, fatal: str) -> None:
     again = "Issue the same command again to go on."
     kept = f"{summary['finished']} of {summary['planned']} episodes are finished and kept."
     if fatal:
-        sys.stderr.write(f"Stopped: {fatal} {kept} {again}\n")
+        sys.stderr.write(f"Stopped: {clean(fatal)} {kept} {again}\n")
     elif summary["stopped_by"]:
         sys.stderr.write(f"Stopped by {summary['stopped_by']}: {kept} {again}\n")
     elif summary["harness_errors"]:
@@ -346,5 +347,5 @@ def _tell(run: Run, summary: Summary, fatal: str) -> None:
             "Issue the same command again to run them again.\n"
         )
     for warning in summary["warnings"]:
-        sys.stderr.write(f"Warning: {warning}\n")
+        sys.stderr.write(f"Warning: {clean(warning)}\n")
     show_result(summary, run.folder)

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from agentexp.errors import FatalError, UserError
 from agentexp.records import Record, dump
+from agentexp.scrub import clean_line
 
 log = logging.getLogger(__name__)
 
@@ -152,7 +153,7 @@ class RunFolder:
 
 def append_line(descriptor: int, line: bytes) -> None:
     """Append `line` and a newline with one write, all or nothing."""
-    data = line + b"\n"
+    data = clean_line(line) + b"\n"
     size = os.fstat(descriptor).st_size
     try:
         written = os.write(descriptor, data)
@@ -190,7 +191,7 @@ def write_json(path: Path, value: Any) -> Path:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("wb") as file:
-            file.write(text.encode(errors="backslashreplace") + b"\n")
+            file.write(clean_line(text.encode(errors="backslashreplace")) + b"\n")
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)

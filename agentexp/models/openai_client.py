@@ -20,6 +20,7 @@ from agentexp.models import openai_wire as wire
 from agentexp.models.cache import ResponseCache
 from agentexp.models.limiter import Limiter, Transient
 from agentexp.models.openai_errors import Endpoint, explain
+from agentexp.scrub import remember
 
 if TYPE_CHECKING:
     import aiohttp
@@ -58,6 +59,7 @@ class KeySource:
             raise UserError(f"OpenAI's server needs a key: put it into the {self}, or set model.base_url to another server.")
         if not secret.isascii() or any(c.isspace() for c in secret):
             raise UserError(f"The {self} holds no usable key: there are spaces, line breaks or non-ASCII characters in it.")
+        remember(secret)
         return secret
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from agentexp.errors import ContextOverflow, FatalError, ModelError
 from agentexp.models.limiter import Transient, retry_after
+from agentexp.scrub import clean
 
 _CONTEXT = re.compile(
     r"maximum context length|context_length_exceeded|context[ _]length is only|exceed_context_size|"
@@ -66,7 +67,7 @@ class Endpoint:
         """`text` in one line of at most 300 characters, without anything that looks like a key."""
         if self.key:
             text = text.replace(self.key, "[key]")
-        text = " ".join(_KEYLIKE.sub("[key]", text).split())
+        text = " ".join(clean(_KEYLIKE.sub("[key]", text)).split())
         return text if len(text) <= 300 else text[:297] + "..."
 
 

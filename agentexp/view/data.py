@@ -14,6 +14,7 @@ from typing import Any
 
 from agentexp.errors import UserError
 from agentexp.records import Record, dump
+from agentexp.scrub import scrub
 from agentexp.store import episode_files, read_episodes, read_json
 
 BLOCK_BYTES = 384 * 1024  # of JSON: large enough to compress well, small enough to inflate within a frame or two
@@ -95,7 +96,7 @@ def read_run(folder: Path, number: int, only: Collection[str] | None = None) -> 
         "summary": _summary(folder, manifest, rows) if only is None else {},
         "kinds": by_kind(rows),
         "artefacts": _artefacts(folder),
-        "settings": manifest.get("config", {}),
+        "settings": scrub(manifest.get("config", {})),  # of a folder that an older agentexp wrote
         "versions": {name: manifest[name] for name in ("code", "env_versions", "model_versions") if name in manifest},
     }
 
