@@ -16,6 +16,7 @@ from agentexp.envs.alfworld.memorised import make
 from agentexp.envs.alfworld.oracle import Household, plan
 from agentexp.envs.alfworld.policies import HousePolicy
 from agentexp.envs.alfworld.problem import Problem
+from agentexp.envs.alfworld.progress import Progress
 from agentexp.envs.alfworld.texts import NOTHING
 from agentexp.errors import EngineError, UserError
 
@@ -27,9 +28,10 @@ class AlfWorld:
     """ALFWorld on the real TextWorld engine (Shridhar et al. 2021). Implements Env, HasOracle, HasFacts, HasPolicies.
 
     The engine always runs the wheel's own domain and grammar; of a game file only the problem and the goal sentence are used.
-    Success is the engine's own goal test; the world ends with it. The first text is the description of the room, without the
-    engine's banner and without the goal. The admissible list is the engine's, sorted, complete, "help" included. One engine
-    quirk is kept: "go to Y" is not admissible (answer "Nothing happens.") where Y shares the location that the agent is at.
+    Success is the engine's own goal test; the world ends with it. The score is AgentBoard's progress rate, see `progress`. The
+    first text is the description of the room, without the engine's banner and without the goal. The admissible list is the
+    engine's, sorted, complete, "help" included. One engine quirk is kept: "go to Y" is not admissible (answer "Nothing
+    happens.") where Y shares the location that the agent is at.
 
     Args:
         data: folder of `alfworld-download` (or its json_2.1.1), or a folder with packed SPLIT.jsonl.xz files. None: generated
@@ -98,6 +100,7 @@ class AlfWorld:
         self._games: dict[str, dict[str, games.Game]] = {}
         self._engine: Engine | None = None
         self._goal = ""
+        self._progress = Progress(None)
 
     # ------------------------------------------------------------------------------------------------------- tasks
 
@@ -186,6 +189,7 @@ class AlfWorld:
             self._engine = Engine()
         answer = self._engine.start(self._logic, problem, task.id)
         self._goal = str(task.spec["task"])
+        self._progress = Progress(parse_goal(self._goal))
         return self._step(answer, _without_frame(answer.text), goal=f"{self._goal}.")
 
     def step(self, action: str) -> Step:
@@ -232,13 +236,12 @@ class AlfWorld:
             raise EngineError("AlfWorld.step and AlfWorld.oracle need a reset first.")
         return self._engine
 
-    @staticmethod
-    def _step(answer: Answer, text: str, goal: str = "") -> Step:
+    def _step(self, answer: Answer, text: str, goal: str = "") -> Step:
         return Step(
             observation=text,
             done=answer.won,
             success=answer.won,
-            score=float(answer.won),
+            score=self._progress.observe(text, answer.won),
             error=text == NOTHING,
             admissible=answer.commands,
             goal=goal,
