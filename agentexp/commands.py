@@ -8,11 +8,11 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from agentexp import targets
 from agentexp.config import (
     Overrides,
     RootSettings,
     build,
-    build_checked,
     check_root,
     check_value,
     checked,
@@ -101,7 +101,7 @@ def make_run(config: Config, overrides: Overrides) -> Run:
         raise UserError("maps has no value. Set maps=... to the run folder that `agentexp map` printed.")
     env_settings, env_node = split_env(config["env"], overrides)
     env_spec = checked(env_node, "env", overrides)
-    env = build_checked(env_spec)
+    env = targets.build(env_spec)
     if not isinstance(env, Env):
         raise UserError(f"env._target_={env_spec['_target_']} is not an environment; see the protocol Env in agentexp/core.py.")
     models = {"actor": _model(config["model"], "model", overrides)}

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-import importlib
 import inspect
 import json
 import types
@@ -18,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Literal
 
+from agentexp import targets
 from agentexp.errors import UserError
 
 Json = Any
@@ -170,16 +170,16 @@ def build(node: Json, path: str, overrides: Overrides) -> Any:
     Raises:
         UserError: unknown key, wrong type, missing value, or a `_target_` that cannot be imported.
     """
-    return build_checked(checked(node, path, overrides))
+    return targets.build(checked(node, path, overrides))
 
 
 def checked(node: Json, path: str, overrides: Overrides) -> dict[str, Json]:
-    """The component's config with every value checked and text restored, ready for `build_checked` (also in a worker)."""
+    """The component's config with every value checked and text restored, ready for `targets.build` (also in a worker)."""
     if not isinstance(node, Mapping) or "_target_" not in node:
         raise UserError(f"{path} must be a component with a _target_ (a Python class), for example {path}=<choice>.")
-    target = locate(str(node["_target_"]), path)
-    parameters = inspect.signature(target).parameters
-    hints = typing.get_type_hints(target.__init__ if inspect.isclass(target) else target)
+    target = targets.locate(str(node["_target_"]), path)
+    parameters = targets.parameters(target, f"{path}._target_={node['_target_']}")
+    hints = _hints(target)
     takes_any = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
     result: dict[str, Json] = {"_target_": node["_target_"]}
     for key, value in node.items():
@@ -207,25 +207,11 @@ def checked(node: Json, path: str, overrides: Overrides) -> dict[str, Json]:
     return result
 
 
-def build_checked(node: Json) -> Any:
-    """Construct a checked component."""
-    if isinstance(node, Mapping) and "_target_" in node:
-        target = locate(str(node["_target_"]), "")
-        return target(**{key: build_checked(value) for key, value in node.items() if key != "_target_"})
-    return node
-
-
-def locate(name: str, path: str) -> Callable[..., Any]:
-    """Import "package.module.Class"."""
-    module, _, attribute = name.rpartition(".")
+def _hints(target: Callable[..., Any]) -> dict[str, Any]:
     try:
-        found = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
-        hint = " Install it, or name its folder in PYTHONPATH." if isinstance(error, ModuleNotFoundError) else ""
-        raise UserError(f"{path}._target_={name} cannot be imported: {error}.{hint}") from error
-    if not callable(found):
-        raise UserError(f"{path}._target_={name} is not a class or function.")
-    return typing.cast(Callable[..., Any], found)
+        return typing.get_type_hints(target.__init__ if inspect.isclass(target) else target)
+    except (NameError, TypeError):  # annotations of foreign code that do not resolve: its settings are not checked by type
+        return {}
 
 
 def check_value(value: Json, annotation: Any, path: str, overrides: Overrides) -> Json:

@@ -20,8 +20,9 @@ from typing import Any, Literal
 
 from agentexp.core import Env, EnvCard, Task
 from agentexp.envs.pool import EnvPool
-from agentexp.envs.worker import attempt, build
+from agentexp.envs.worker import attempt
 from agentexp.errors import EngineError, UserError
+from agentexp.targets import build
 
 Level = Literal["ok", "warn", "fail"]
 

@@ -19,9 +19,10 @@ from typing import Any, Protocol, Self
 
 from agentexp.core import Env, Step, Task
 from agentexp.envs.process import WorkerProcess
-from agentexp.envs.worker import attempt, build, invoke
+from agentexp.envs.worker import attempt, invoke
 from agentexp.errors import EngineError, UserError
 from agentexp.rollout import World
+from agentexp.targets import build
 
 
 @dataclass(slots=True)

@@ -7,7 +7,6 @@ The parent side is `process.py`; both ends share the framing and the translation
 from __future__ import annotations
 
 import faulthandler
-import inspect
 import os
 import pickle
 import signal
@@ -15,14 +14,14 @@ import socket
 import struct
 import sys
 import traceback
-from collections.abc import Callable, Mapping
-from importlib import import_module
+from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
 
 from agentexp import errors
 from agentexp.core import Env
 from agentexp.envs import lifeline
-from agentexp.errors import AgentExpError, EngineError, MissingDependency, UserError
+from agentexp.errors import AgentExpError, EngineError, UserError
+from agentexp.targets import build
 
 BUILD = "<build>"
 HEADER = struct.Struct("!I")
@@ -67,56 +66,6 @@ def invoke(env: Env, method: str, args: tuple[Any, ...]) -> Any:
     if method.startswith("_") or not callable(function):
         raise UserError(f"env={env.name} has no {method}(): choose a policy or an option that does not need it.")
     return function(*args)
-
-
-# ------------------------------------------------------------------------------------------------------------------ build
-
-
-def build(spec: Mapping[str, Any]) -> Any:
-    """Instantiate a plain configuration: `_target_` is a dotted name, the other keys are keyword arguments.
-
-    Nested mappings with a `_target_` of their own are built first (wrappers around a world). This is the part of Hydra's
-    `instantiate` that a worker needs, without importing Hydra.
-
-    Raises:
-        UserError: the target does not exist or does not take these arguments.
-        MissingDependency: the target's module needs a package that is not installed.
-    """
-    if "_target_" not in spec:
-        raise UserError(f"The environment's configuration has no _target_ key; it has {sorted(spec)}.")
-    target = locate(str(spec["_target_"]))
-    arguments = {key: _nested(value) for key, value in spec.items() if not (key.startswith("_") and key.endswith("_"))}
-    try:
-        inspect.signature(target).bind(**arguments)
-    except TypeError as error:
-        known = ", ".join(inspect.signature(target).parameters)
-        raise UserError(f"{spec['_target_']} does not take these settings ({error}); it knows: {known}.") from None
-    return target(**arguments)
-
-
-def locate(name: str) -> Callable[..., Any]:
-    """Import what a dotted name stands for."""
-    module_name, _, attribute = name.rpartition(".")
-    if not module_name:
-        raise UserError(f"_target_={name!r} must be a dotted name such as agentexp.envs.toy.ToyRooms.")
-    try:
-        found = getattr(import_module(module_name), attribute, None)
-    except ModuleNotFoundError as error:
-        missing = error.name or ""
-        if module_name == missing or module_name.startswith(missing + "."):
-            raise UserError(f"_target_={name!r}: there is no module {missing!r}.") from error
-        raise MissingDependency(f"{name} needs the package {missing!r}, which is not installed.") from error
-    if not callable(found):
-        raise UserError(f"_target_={name!r}: module {module_name!r} has no class or function {attribute!r}.")
-    return found  # type: ignore[no-any-return]
-
-
-def _nested(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return build(value) if "_target_" in value else {key: _nested(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_nested(item) for item in value]
-    return value
 
 
 # ------------------------------------------------------------------------------------------------------------------ serve
