@@ -88,7 +88,10 @@ class MapUser(Myopic):
 
 
 class Curious:
-    """Visits every room, tries to take and drop one thing, then looks around."""
+    """Tries to take and drop one thing, visits every room, then takes and drops each other thing where it lies.
+
+    The thing of a goal that it knows is left alone: taking it may end the task.
+    """
 
     def __init__(self, seed: int) -> None:
         self.walker = _Walker(random.Random(seed).choice(("east", "west")))
@@ -104,7 +107,22 @@ class Curious:
                 return action
         if any(fact.kind == "door" and self._unseen(fact.subject, view) for fact in facts):
             return self.walker.go(view)
-        return "look"
+        return self._try_things({thing}, view)
+
+    def _try_things(self, never: set[str], view: View) -> str:
+        """Drop what is held; take the next thing that was never taken, or walk to it; "look" when nothing is left to do."""
+        tracker = _tracker(view)
+        held = next((action for action in _allowed(view) if action.startswith("drop ")), "")
+        if held:
+            return held
+        taken = {fact.subject[0] for fact in tracker.facts() if fact.kind == "take"} | never
+        lies = {fact.subject[0]: fact.value for fact in tracker.facts() if fact.kind == "thing"}
+        places = {room: at for at, room in tracker.rooms.items()}
+        left = [(places[room], name) for name, room in lies.items() if name not in taken and room in places]
+        if not left:
+            return "look"
+        at, name = min(left, key=lambda pair: abs(pair[0] - tracker.position))
+        return f"take {name}" if at == tracker.position else "go east" if at > tracker.position else "go west"
 
     def _unseen(self, door: tuple[str, ...], view: View) -> bool:
         rooms = _tracker(view).rooms

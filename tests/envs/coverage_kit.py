@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import random
+import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
 from agentexp.capabilities import Checkpoint, HasCheckpoints
-from agentexp.core import Step, Task, View
+from agentexp.core import Request, Sampling, Step, Task, View
 from agentexp.metrics.ecc import Coverage, Ecc
-from agentexp.models.scripted_random import random_action
+from agentexp.metrics.stats import Difference, paired_bootstrap
+from agentexp.models.scripted import ScriptedModel
 
 Agent = Callable[[View], str]
 
@@ -24,9 +25,10 @@ def explore(env: Any, task: Task, agent: Agent, steps: int, relevance: str = "ta
     tracker = env.fact_tracker()  # type: ignore[attr-defined]
     tracker.observe(None, step)
     history: list[tuple[str, Step]] = []
+    memory: dict[str, Any] = {}
     for t in range(1, steps + 1):
         left = steps - t + 1
-        action = agent(View(task, "", "exploring", step, history, left, None, {}, tracker, env, _no_oracle, {}))  # type: ignore[arg-type]
+        action = agent(View(task, "", "exploring", step, history, left, None, {}, tracker, env, _no_oracle, memory))  # type: ignore[arg-type]
         step = env.step(action)  # type: ignore[attr-defined]
         history.append((action, step))
         tracker.observe(action, step)
@@ -52,20 +54,26 @@ def recite(env: Any, task: Task, forms: Iterable[str], relevance: str = "all") -
     return coverage.result()
 
 
-def systematic(env: Any, seed: int = 0) -> Agent:
-    """The world's curious explorer."""
-    return env.policy("curious", seed).act  # type: ignore[no-any-return]
+def scripted(policy: str) -> Agent:
+    """The shipped policy of that name. Its memory is the view's, so one agent serves many sessions."""
+    model = ScriptedModel(policy)
+
+    def agent(view: View) -> str:
+        return asyncio.run(model.chat(Request([], Sampling(), "act", "", view, "exploring"))).text
+
+    return agent
 
 
-def at_random(seed: int = 0) -> Agent:
-    """Random actions."""
-    rng = random.Random(seed)
-    return lambda view: random_action(view, rng)
-
-
-def repetitive() -> Agent:
-    """The first possible action, again and again."""
-    return lambda view: (view.step.admissible or ("look around",))[0] if not view.history else view.history[-1][0]
+def ordering(env: Any, tasks: Iterable[Task], steps: int, relevance: str = "task_closure") -> tuple[Difference, Difference]:
+    """Coverage of systematic minus random, and of random minus repetitive exploration, each paired by instance."""
+    found = {
+        policy: {task.id: explore(env, task, scripted(policy), steps, relevance).value or 0.0 for task in tasks}
+        for policy in ("systematic", "random", "repetitive")
+    }
+    first = paired_bootstrap(found["random"], found["systematic"])
+    second = paired_bootstrap(found["repetitive"], found["random"])
+    assert first is not None and second is not None
+    return first, second
 
 
 def names(points: Iterable[Checkpoint], kind: str) -> set[str]:

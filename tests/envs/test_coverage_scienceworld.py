@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import statistics
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from coverage_kit import at_random, explore, names, recite, repetitive, systematic
+from coverage_kit import names, ordering, recite
 
 from agentexp.capabilities import Checkpoint, HasCheckpoints
 from agentexp.core import Step, Task
@@ -172,9 +171,6 @@ def test_reciting_scores_0_and_examining_never_proves_the_name(env: ScienceWorld
 @pytest.mark.engine
 @pytest.mark.slow
 def test_systematic_beats_random_beats_repetitive(env: ScienceWorld) -> None:
-    tasks = [_task("boil/21"), _task("find-plant/225")]
-    means = [
-        statistics.mean(explore(env, task, agent(), 60).value or 0.0 for task in tasks)
-        for agent in (lambda: systematic(env), at_random, repetitive)
-    ]
-    assert means == sorted(means, reverse=True) and len(set(means)) == 3
+    """On twelve different tasks."""
+    for difference in ordering(env, env.tasks("test")[:12], 60):
+        assert difference.low > 0
