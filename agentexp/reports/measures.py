@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from agentexp.metrics.arc import levels_of_episode, rhae_of_episode
 from agentexp.metrics.behaviour import INFO_ACTIONS, Behaviour, behaviour, looping, recovered, repeated
 from agentexp.metrics.ecc import ecc_of_episode
 from agentexp.metrics.efficiency import cost_of_episode
@@ -18,6 +19,7 @@ from agentexp.metrics.map_qa import NOTE as MAP_QA
 from agentexp.metrics.perturbation import NOTE as PERTURBATION
 from agentexp.metrics.perturbation import reexplored
 from agentexp.records import Record
+from agentexp.reports import thinking
 
 Part = tuple[float, float]
 Key = tuple[str, Any]
@@ -126,6 +128,31 @@ def _cost(name: str) -> Callable[[Record, Any], Part | None]:
     return of
 
 
+def _rhae(*, completion_cap: bool) -> Callable[[Record, Any], Part | None]:
+    def of(record: Record, at: Any) -> Part | None:
+        """`at`: a game by its kind ("tu93"); None: all."""
+        value = rhae_of_episode(record, completion_cap=completion_cap) if _is_kind(record, at) else None
+        return (value, 1.0) if value is not None else None
+
+    return of
+
+
+def _levels(record: Record, at: Any) -> Part | None:
+    """`at`: a game by its kind; None: all."""
+    found = levels_of_episode(record) if _is_kind(record, at) else None
+    return (float(found[0]), 1.0) if found else None
+
+
+def _levels_share(record: Record, at: Any) -> Part | None:
+    """`at`: a game by its kind; None: all."""
+    found = levels_of_episode(record) if _is_kind(record, at) else None
+    return (found[0] / found[1], 1.0) if found else None
+
+
+def _is_kind(record: Record, kind: Any) -> bool:
+    return kind is None or record["task"].get("kind") == kind
+
+
 def _of_failed(count: Callable[[Behaviour, re.Pattern[str]], Part]) -> Callable[[Record, Any], Part | None]:
     def of(record: Record, at: Any) -> Part | None:
         """`at`: regular expression of actions that only gather information, as in the world's card."""
@@ -152,6 +179,28 @@ MEASURES: Mapping[str, Measure] = {
     "turns": Measure(_cost("turns")),
     "calls": Measure(_cost("calls")),
     "tokens": Measure(_cost("tokens"), digits=0),
+    "rhae": Measure(_rhae(completion_cap=True), "games", digits=2),
+    "rhae_uncapped": Measure(_rhae(completion_cap=False), "games", digits=2),
+    "levels": Measure(_levels, "games", digits=2),
+    "levels_share": Measure(_levels_share, "games", percent=True),
+    "seconds": Measure(_cost("seconds")),
+    "progress": Measure(thinking.progress, percent=True),
+    "action_diversity": Measure(thinking.counts("actions"), "acting steps", percent=True, pooled=True),
+    "observation_diversity": Measure(thinking.counts("observations"), "acting steps", percent=True, pooled=True),
+    "repetition": Measure(thinking.counts("repeated"), "acting steps", percent=True, pooled=True),
+    "invalid": Measure(thinking.counts("invalid"), "acting steps", percent=True, pooled=True),
+    "role_tokens": Measure(thinking.tokens_of_role, digits=0),
+    "thoughts": Measure(thinking.thoughts),
+    "unreadable_thoughts": Measure(thinking.unreadable, "thoughts", percent=True, pooled=True),
+    "rule_met": Measure(thinking.rule_met, percent=True, binary=True),
+    "rule_hit": Measure(thinking.rule_hit, "episodes that met the rule", percent=True, binary=True),
+    "success_hit": Measure(
+        thinking.success_given(True), "episodes that met the rule and said it", percent=True, binary=True
+    ),
+    "success_no_hit": Measure(
+        thinking.success_given(False), "episodes that met the rule and did not say it", percent=True, binary=True
+    ),
+    "first_success": Measure(thinking.first_success, "attempts", percent=True, pooled=True),
     "repeated": Measure(
         _of_failed(lambda b, info: (float(repeated(b.actions)), float(max(len(b.actions) - 1, 0)))),
         "steps of failed episodes that have a step before them",

@@ -1,7 +1,7 @@
 """Which games there are: splits and tasks, listed without executing any game.
 
-train   our own games with belts and portals, plain and mirrored: 6 rounds of stage 1, whatever is tested
-dev     our own game with flooding, plain and mirrored
+train   our own games with belts, portals and trails, in three turns each: nine, for stage 1, whatever is tested
+dev     our own game with flooding, in three turns
 test    own: our six other games; folder or online: every game there
 main6   folder or online: the six games of MAP's table 2
 other19 folder or online: the nineteen of its table 7
@@ -47,7 +47,7 @@ def own_tasks(split: str, cutoff: float | None) -> list[Task]:
     """Tasks of our own games."""
     kinds = {"train": games.TRAIN, "dev": games.DEV, "test": games.TEST}[split]
     found = []
-    for game_id in games.game_ids(kinds, mirrored=split != "test"):
+    for game_id in games.game_ids(kinds, ("",) if split == "test" else games.TURNS):
         puzzle = games.make(game_id)
         found.append(_task(game_id, split, "own", puzzle.title, puzzle.baseline, cutoff))
     return found

@@ -5,7 +5,7 @@
     affordance   what an action does: "ACTION1: 9 4x4 moves up 4"
 
     "task_closure"   the situations on a shortest way through all levels and one action beyond them
-    "all"            the situations that a breadth-first search meets first, at most 120 a level
+    "all"            the situations that a breadth-first search meets first, at most 40 a level
 
 Of a game that is not ours only the first frame is known: its shapes, and for each action that it does anything at all.
 """
@@ -28,13 +28,13 @@ from agentexp.envs.arc_agi3.reader import Reader, click_context
 from agentexp.envs.arc_agi3.shapes import Change, change, things
 from agentexp.envs.arc_agi3.tracker import digest
 
-MOST_STATES = 120
+MOST_STATES = 40
 ANY = "any effect"
 
 
 def of_puzzle(puzzle: Puzzle, relevance: str) -> list[Checkpoint]:
     """The checkpoints of one of our games."""
-    key = puzzle.code, puzzle.mirrored, relevance
+    key = puzzle.code, puzzle.turned, relevance
     if key not in _KNOWN:
         found: set[Checkpoint] = set()
         for level in range(len(puzzle.levels)):
@@ -43,7 +43,7 @@ def of_puzzle(puzzle: Puzzle, relevance: str) -> list[Checkpoint]:
     return list(_KNOWN[key])
 
 
-_KNOWN: dict[tuple[str, bool, str], list[Checkpoint]] = {}  # a game never changes within a process
+_KNOWN: dict[tuple[str, str, str], list[Checkpoint]] = {}  # a game never changes within a process
 
 
 def _of_level(puzzle: Puzzle, level: int, relevance: str) -> set[Checkpoint]:

@@ -41,16 +41,16 @@ class Navigator:
             if event.change is not None and event.change.gone:
                 self._walls = set(sorted(self._walls, key=len)[:1])  # something was taken: doors may be open now
             return
-        mover = self._mover(event.before)
-        if event.before is None or mover is None:
+        found = self.mover(event.before)
+        if event.before is None or found is None:
             return
-        shape, steps = mover
+        shape, steps = found
         if event.context in steps:
             colours = ahead(event.before, shape, *steps[event.context])
             if colours:
                 self._walls.add(colours)
 
-    def _mover(self, grid: Grid | None) -> tuple[Shape, dict[str, tuple[int, int]]] | None:
+    def mover(self, grid: Grid | None) -> tuple[Shape, dict[str, tuple[int, int]]] | None:
         """The thing that most actions move by a fixed step, and these steps."""
         if grid is None:
             return None
@@ -64,10 +64,10 @@ class Navigator:
 
     def next(self, grid: Grid | None, level: int) -> str | None:
         """The first action of the shortest way to something untouched; None where nobody knows one."""
-        mover = self._mover(grid)
-        if grid is None or mover is None:
+        found = self.mover(grid)
+        if grid is None or found is None:
             return None
-        shape, steps = mover
+        shape, steps = found
         self._touched |= {(level, other.kind, other.box) for other in things(grid) if _overlap(shape, other, 0, 0)}
         goals = [
             other

@@ -2,8 +2,8 @@
 
 * `random`      any listed action; RESET when the game is over.
 * `repetitive`  goes to and fro between the first two listed actions.
-* `curious`     the action that was tried least often in this situation, of these the one tried least often at all.
 * `systematic`  an action untried in this situation; else the shortest known way to a situation that has one.
+* `curious`     the same, beginning with what leads to the least visited place and with what was tried least often anywhere.
 * `myopic`      repeats what changed something, else draws; with probability 0.3 it repeats what changed nothing.
 * `mapuser`     explores like `curious` while mapping; while acting it walks to whatever it has not touched yet, as far as it
                 knows how to walk, and searches systematically otherwise. The map saves it finding out how actions move things,
@@ -52,7 +52,6 @@ class _Player:
         self.edges: dict[Hashable, dict[str, Hashable]] = {}
         self.options: dict[Hashable, list[str]] = {}
         self.tried: Counter[str] = Counter()
-        self.times: Counter[tuple[Hashable, str]] = Counter()
         self._read = 0
 
     def act(self, view: View) -> str:
@@ -81,7 +80,6 @@ class _Player:
             if event.action is not None:
                 text = str(event.action)
                 self.edges.setdefault(before, {})[text] = self.here()
-                self.times[(before, text)] += 1
                 self.tried[event.context] += 1
                 self.learn(event)
         self._read = len(view.history)
@@ -130,15 +128,6 @@ class Myopic(_Player):
         return self.rng.choice(listed)
 
 
-class Curious(_Player):
-    """Goes by counts."""
-
-    def choose(self, view: View, listed: list[str]) -> str:
-        """Least tried here, then least tried anywhere."""
-        here = self.here()
-        return min(listed, key=lambda a: (self.times[(here, a)], self.tried[self.context(a)], self.rng.random()))
-
-
 class Systematic(_Player):
     """Searches the graph of situations."""
 
@@ -169,20 +158,53 @@ class Systematic(_Player):
         return None
 
 
-class MapUser(Systematic):
-    """Explores while mapping; walks and searches while acting."""
+class Curious(Systematic):
+    """The search, but where nobody was and what was rarely tried comes first."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         self.navigator = Navigator()
+        self.visits: Counter[tuple[int, int, int]] = Counter()
+
+    def learn(self, event: Event) -> None:
+        """Keep how things move, and where the thing that actions move has been."""
+        self.navigator.observe(event)
+        found = self.navigator.mover(self.reader.grid)
+        if found is not None:
+            self.visits[(self.reader.level, found[0].x, found[0].y)] += 1
+
+    def untried(self, situation: Hashable) -> list[str]:
+        """What leads to the least visited place first, then what was tried least anywhere."""
+        found = super().untried(situation)
+        if situation != self.here():
+            return found
+        mover = self.navigator.mover(self.reader.grid)
+
+        def visits(action: str) -> int:
+            if mover is None or action not in mover[1]:
+                return 0
+            dx, dy = mover[1][action]
+            return self.visits[(self.reader.level, mover[0].x + dx, mover[0].y + dy)]
+
+        order = {action: (visits(action), self.tried[self.context(action)], self.rng.random()) for action in found}
+        return sorted(found, key=order.__getitem__)
+
+
+class MapUser(Curious):
+    """Explores while mapping; walks and searches while acting."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.curious = False
         self.dead: set[str] = set()
         self.alive: set[str] = set()
 
     def look(self, view: View) -> None:
         """The actor knows what the map tells, nothing else of the exploration."""
-        if not view.history and not _exploring(view):
-            self.navigator, self.dead, self.alive = Navigator(), set(), set()
-            self.edges, self.options, self.times, self.tried = {}, {}, Counter(), Counter()
+        self.curious = _exploring(view)
+        if not view.history and not self.curious:
+            self.navigator, self.dead, self.alive, self.visits = Navigator(), set(), set(), Counter()
+            self.edges, self.options, self.tried = {}, {}, Counter()
             for entry in view.map.affordances if view.map else ():
                 context = str(entry.get("action", "")) + (f" on {entry['target']}" if entry.get("target") else "")
                 self.navigator.learn(context, str(entry.get("effect") or ""), str(entry.get("requires") or ""))
@@ -191,24 +213,23 @@ class MapUser(Systematic):
 
     def learn(self, event: Event) -> None:
         """Keep how things move and what stops them."""
-        self.navigator.observe(event)
+        super().learn(event)
         (self.alive if event.effect else self.dead).add(event.context)
 
     def choose(self, view: View, listed: list[str]) -> str:
         """The next step of a walk, else the search."""
-        if _exploring(view):
-            here = self.here()
-            return min(listed, key=lambda a: (self.times[(here, a)], self.tried[self.context(a)], self.rng.random()))
+        if self.curious:
+            return super().choose(view, listed)
         step = self.navigator.next(self.reader.grid, self.reader.level)
         return step if step in listed else super().choose(view, listed)
 
     def untried(self, situation: Hashable) -> list[str]:
         """Without what is known to do nothing, and what is known to work first."""
         found = super().untried(situation)
-        if situation != self.here():
+        if self.curious or situation != self.here():
             return found
-        hopeless = self.dead - self.alive
         contexts = {action: self.context(action) for action in found}
+        hopeless = self.dead - self.alive
         found = [action for action in found if contexts[action] not in hopeless or "ACTION6" not in action]
         return sorted(found, key=lambda action: contexts[action] not in self.alive)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from agentexp.envs.arc_agi3.frames import HEX, SIDE, Grid, rows_of
@@ -44,7 +45,8 @@ class Shape(NamedTuple):
         return f"x{self.x}-{self.right} y{self.y}-{self.bottom}"
 
 
-def shapes(grid: Grid) -> list[Shape]:
+@lru_cache(maxsize=128)
+def shapes(grid: Grid) -> tuple[Shape, ...]:
     """All shapes, from the top left, row by row."""
     runs: list[tuple[int, int, int, int]] = []  # y, first, last, colour
     parent: list[int] = []
@@ -64,7 +66,7 @@ def shapes(grid: Grid) -> list[Shape]:
     groups: dict[int, list[tuple[int, int, int, int]]] = {}
     for i, run in enumerate(runs):
         groups.setdefault(_root(parent, i), []).append(run)
-    return sorted((_shape(group) for group in groups.values()), key=lambda s: (s.y, s.x, s.colour))
+    return tuple(sorted((_shape(group) for group in groups.values()), key=lambda s: (s.y, s.x, s.colour)))
 
 
 def _join(runs: Sequence[tuple[int, int, int, int]], parent: list[int], above: Sequence[int], mine: Sequence[int]) -> None:
@@ -102,9 +104,10 @@ def _shape(runs: Sequence[tuple[int, int, int, int]]) -> Shape:
     )
 
 
-def things(grid: Grid) -> list[Shape]:
+@lru_cache(maxsize=128)
+def things(grid: Grid) -> tuple[Shape, ...]:
     """The shapes that are no ground and do not lie in the border rows and columns."""
-    return [s for s in shapes(grid) if s.size <= LARGE and not on_border(s.x, s.y, s.right, s.bottom)]
+    return tuple(s for s in shapes(grid) if s.size <= LARGE and not on_border(s.x, s.y, s.right, s.bottom))
 
 
 def on_border(x: int, y: int, right: int, bottom: int) -> bool:
@@ -184,7 +187,10 @@ def change(old: Grid, new: Grid) -> Change:
 
 
 def _touched(found: Iterable[Shape], cells: set[int]) -> list[Shape]:
-    return [shape for shape in found if any(i in cells for i in _cells(shape))]
+    left, right = min(i % SIDE for i in cells), max(i % SIDE for i in cells)
+    top, bottom = min(cells) // SIDE, max(cells) // SIDE
+    near = (s for s in found if s.x <= right and left <= s.right and s.y <= bottom and top <= s.bottom)
+    return [shape for shape in near if any(i in cells for i in _cells(shape))]
 
 
 def _cells(shape: Shape) -> Iterable[int]:

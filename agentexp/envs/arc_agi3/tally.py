@@ -1,20 +1,17 @@
-"""Actions and levels of one instance, counted as the official scorecard does (arc-agi 0.9.9), and its RHAE.
+"""Actions and levels of one instance, counted as the official scorecard does (arc-agi 0.9.9).
 
 Every action that was sent counts for the level at which it was sent, a RESET of the level too. A RESET that starts the whole
-game again begins a new play and counts nothing; the best play is the score.
+game again begins a new play and counts nothing; the best play is the score. What a game answers without a frame (anything but
+RESET after GAME_OVER) counts nothing either.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from agentexp.envs.arc_agi3.frames import Frame
-from agentexp.metrics.rhae import rhae_game
-
-KEY = "progress"
-"""Name of the entry in `Step.info`; goal-free exploration hides it."""
 
 
 @dataclass(slots=True)
@@ -62,20 +59,16 @@ class Tally:
             return False
         before, play = self.now.completed, self.now
         play.used[self.level] += 1
-        play.completed = max(before, frame.completed)  # an empty frame after GAME_OVER says 0: no level is lost
+        play.completed = max(before, frame.completed)
         self.state = frame.state
         return play.completed > before
-
-    def count_unsent(self) -> None:
-        """An action after GAME_OVER: the engine would ignore it, the scorecard counts it."""
-        self.now.used[self.level] += 1
 
     def best(self) -> int:
         """Levels completed in the best play."""
         return max(play.completed for play in self.plays)
 
     def info(self) -> dict[str, Any]:
-        """JSON for `Step.info`, from which `rhae` computes the score."""
+        """JSON for `Step.info`, from which `agentexp.metrics.arc` computes the score."""
         return {
             "state": self.state,
             "levels": self.levels,
@@ -83,25 +76,3 @@ class Tally:
             "baseline": list(self.baseline),
             "plays": [{"used": list(play.used), "completed": play.completed} for play in self.plays],
         }
-
-
-def rhae(progress: Mapping[str, Any], *, completion_cap: bool = True, mapping_actions: int = 0) -> float | None:
-    """RHAE in percent of an instance from what `Tally.info` wrote; None without a baseline.
-
-    A baseline for a level that the game does not have (CN04-65d47d14 has one too many) counts as a level that was not
-    completed, as in the official scorecard.
-
-    Args:
-        progress: the entry.
-        completion_cap: see `rhae_game`.
-        mapping_actions: see `rhae_game`.
-    """
-    human = list(progress["baseline"])
-    if len(human) < int(progress["levels"]):
-        return None
-    scores = []
-    for play in progress["plays"]:
-        used = [*play["used"], *[0] * (len(human) - len(play["used"]))]
-        done = [i < play["completed"] for i in range(len(human))]
-        scores.append(rhae_game(human, used, done, completion_cap=completion_cap, mapping_actions=mapping_actions))
-    return max(scores)

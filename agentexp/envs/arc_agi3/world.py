@@ -22,9 +22,10 @@ from agentexp.envs.arc_agi3.frames import Frame, Grid
 from agentexp.envs.arc_agi3.online import Api, OnlineSession
 from agentexp.envs.arc_agi3.sessions import LocalSession, Session, folder_game, own_game
 from agentexp.envs.arc_agi3.shapes import things
-from agentexp.envs.arc_agi3.tally import KEY, Tally
+from agentexp.envs.arc_agi3.tally import Tally
 from agentexp.envs.arc_agi3.tracker import ArcTracker
 from agentexp.errors import UserError
+from agentexp.metrics.arc import PROGRESS
 
 LOGIC = "1"  # changes when one of our own games would play differently
 MOST_CLICKS = 40  # positions that the list of actions offers
@@ -156,7 +157,7 @@ class ArcAgi3:
         if parsed is None:
             return self._refused(reason)
         if self._tally.state in ("GAME_OVER", "WIN") and parsed.number != actions.RESET:
-            self._tally.count_unsent()
+            # Not sent: the engine would answer an empty frame with no levels completed, which must not be read as lost levels.
             return self._refused(UNSENT if self._tally.state == "GAME_OVER" else "The game is won. RESET begins a new play.")
         frame = self._session.act(parsed)
         completed = self._tally.count(frame)
@@ -204,7 +205,7 @@ class ArcAgi3:
             score=tally.best() / tally.levels,
             admissible=self._admissible(),
             goal=goal,
-            info={"frames": len(frame.grids), KEY: tally.info()},
+            info={"frames": len(frame.grids), PROGRESS: tally.info()},
         )
 
     def _refused(self, reason: str) -> Step:
@@ -216,7 +217,7 @@ class ArcAgi3:
             score=tally.best() / tally.levels,
             error=True,
             admissible=self._admissible(),
-            info={"frames": 0, KEY: tally.info()},
+            info={"frames": 0, PROGRESS: tally.info()},
         )
 
     def _won(self) -> bool:

@@ -10,28 +10,30 @@ from agentexp.envs.arc_agi3.games.gravity import Gravity
 from agentexp.envs.arc_agi3.games.hazard import Hazard
 from agentexp.envs.arc_agi3.games.keys import Keys
 from agentexp.envs.arc_agi3.games.lights import Lights
-from agentexp.envs.arc_agi3.games.logic import Puzzle
+from agentexp.envs.arc_agi3.games.logic import Puzzle, Turn
 from agentexp.envs.arc_agi3.games.paint import Paint
 from agentexp.envs.arc_agi3.games.portals import Portals
 from agentexp.envs.arc_agi3.games.push import Push
+from agentexp.envs.arc_agi3.games.trail import Trail
 
 TEST: tuple[type[Puzzle], ...] = (Keys, Lights, Push, Paint, Gravity, Hazard)
-TRAIN: tuple[type[Puzzle], ...] = (Belts, Portals)
+TRAIN: tuple[type[Puzzle], ...] = (Belts, Portals, Trail)
 DEV: tuple[type[Puzzle], ...] = (Flood,)
-MIRRORED = "-m"
+TURNS: tuple[Turn, ...] = ("", "m", "f")
 
 
-def game_ids(kinds: tuple[type[Puzzle], ...], mirrored: bool) -> list[str]:
-    """Ids of games, with their mirrored twins if wanted."""
-    return [kind.code + end for end in (("", MIRRORED) if mirrored else ("",)) for kind in kinds]
+def game_ids(kinds: tuple[type[Puzzle], ...], turns: tuple[Turn, ...] = TURNS) -> list[str]:
+    """Ids of games as they stand and turned: "bt01", "bt01-m" (left and right exchanged), "bt01-f" (up and down)."""
+    return [kind.code + (f"-{turn}" if turn else "") for turn in turns for kind in kinds]
 
 
 def make(game_id: str) -> Puzzle:
     """A game by its id. Raises `KeyError` for an unknown one."""
-    code = game_id.removesuffix(MIRRORED)
+    code, _, end = game_id.partition("-")
     kinds = {kind.code: kind for kind in (*TEST, *TRAIN, *DEV)}
-    return kinds[code](mirrored=game_id.endswith(MIRRORED))
+    turns: dict[str, Turn] = {turn: turn for turn in TURNS}
+    return kinds[code](turns[end])
 
 
-ALL = tuple(game_ids((*TEST, *TRAIN, *DEV), mirrored=True))
-"""Ids of all games, the mirrored twins of the test games too; those belong to no split."""
+ALL = tuple(game_ids((*TEST, *TRAIN, *DEV)))
+"""Ids of all games, the turned ones of the test games too; those belong to no split."""

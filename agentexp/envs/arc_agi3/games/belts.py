@@ -36,9 +36,9 @@ class Belts(Puzzle):
 
     def make_levels(self) -> Iterable[Layout]:
         """The last level couples two belts."""
-        yield layout("|   v\n|<ogopp>", self.mirrored)
-        yield layout("|   v\n|<pogpo>\n|\n|<gopop>\n|\n|<oopgp>", self.mirrored)
-        yield layout("|   v\n|<gopoo>\n|\n|<popog>\n|\n|<opgop>", self.mirrored, coupled=1)
+        yield layout("|   v\n|<ogopp>", self.turned)
+        yield layout("|   v\n|<pogpo>\n|\n|<gopop>\n|\n|<oopgp>", self.turned)
+        yield layout("|   v\n|<gopoo>\n|\n|<popog>\n|\n|<opgop>", self.turned, coupled=1)
 
     def start(self, level: int) -> State:
         """As drawn."""
@@ -46,7 +46,7 @@ class Belts(Puzzle):
 
     def _belts(self, level: int) -> list[list[Cell]]:
         cells = self.levels[level].cells
-        rows = sorted({y for (_, y), char in cells.items() if char in COLOURS})
+        rows = sorted({y for (_, y), char in cells.items() if char in COLOURS}, reverse=self.turned == "f")
         return [sorted(cell for cell, char in cells.items() if cell[1] == y and char in COLOURS) for y in rows]
 
     def _shown(self, level: int, state: State) -> dict[Cell, str]:

@@ -32,9 +32,9 @@ class Flood(Puzzle):
 
     def make_levels(self) -> Iterable[Layout]:
         """Larger fields, then a fourth colour."""
-        yield layout("|rgr\n|rgg\n|ggr\n|\n|R G", self.mirrored)
-        yield layout("|rgbr\n|gbrg\n|brgb\n|rbgr\n|\n|R G B", self.mirrored)
-        yield layout("|rgby\n|gybr\n|brgy\n|yrbg\n|\n|R G B Y", self.mirrored)
+        yield layout("|rgr\n|rgg\n|ggr\n|\n|R G", self.turned)
+        yield layout("|rgbr\n|gbrg\n|brgb\n|rbgr\n|\n|R G B", self.turned)
+        yield layout("|rgby\n|gybr\n|brgy\n|yrbg\n|\n|R G B Y", self.turned)
 
     def _field(self, level: int) -> list[Cell]:
         return self.levels[level].find("rgby")
@@ -44,22 +44,30 @@ class Flood(Puzzle):
         return "".join(self.levels[level].cells[cell] for cell in self._field(level))
 
     def apply(self, level: int, state: State, move: Move) -> Outcome:
-        """Colour the region of the first cell."""
+        """Colour the region of the corner."""
         char = self.levels[level].cells.get(move.cell or (-1, -1), "")
         colour = char.lower()
-        if move.action != CLICK or not char.isupper() or colour == state[0]:
+        if move.action != CLICK or not char.isupper():
             return Outcome()
         field = self._field(level)
         colours = dict(zip(field, state, strict=True))
-        region, edge = {field[0]}, [field[0]]
+        corner = self._corner(field)
+        if colour == colours[corner]:
+            return Outcome()
+        region, edge = {corner}, [corner]
         for x, y in edge:  # grows while it is walked
             for dx, dy in MOVES.values():
                 near = (x + dx, y + dy)
-                if colours.get(near) == state[0] and near not in region:
+                if colours.get(near) == colours[corner] and near not in region:
                     region.add(near)
                     edge.append(near)
         after = "".join(colour if cell in region else colours[cell] for cell in field)
         return Outcome([after], "won" if len(set(after)) == 1 else "play")
+
+    def _corner(self, field: list[Cell]) -> Cell:
+        """The upper left corner, or where it is in the turned level."""
+        pick_x, pick_y = max if self.turned == "m" else min, max if self.turned == "f" else min
+        return pick_x(x for x, _ in field), pick_y(y for _, y in field)
 
     def targets(self, level: int) -> list[Cell]:
         """The palette."""

@@ -43,7 +43,7 @@ class Gravity(Puzzle):
             #...#...#
             #......X#
             #########""",
-            self.mirrored,
+            self.turned,
         )
         yield layout(
             """
@@ -55,7 +55,7 @@ class Gravity(Puzzle):
             ##...#...#
             #@.###...#
             ##########""",
-            self.mirrored,
+            self.turned,
         )
         yield layout(
             """
@@ -67,7 +67,7 @@ class Gravity(Puzzle):
             ##.......#
             #...#g...#
             ##########""",
-            self.mirrored,
+            self.turned,
         )
         yield layout(
             """
@@ -80,7 +80,7 @@ class Gravity(Puzzle):
             #..#.g....#
             #.#...##s.#
             ###########""",
-            self.mirrored,
+            self.turned,
         )
 
     def start(self, level: int) -> State:

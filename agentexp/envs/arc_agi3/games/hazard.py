@@ -38,7 +38,7 @@ class Hazard(Puzzle):
             ######.#
             #X.....#
             ########""",
-            self.mirrored,
+            self.turned,
         )
         yield layout(
             """
@@ -50,7 +50,7 @@ class Hazard(Puzzle):
             #####.##.#
             #X..h....#
             ##########""",
-            self.mirrored,
+            self.turned,
         )
         yield layout(
             """
@@ -64,14 +64,14 @@ class Hazard(Puzzle):
             #h......#.#
             #.#####.#X#
             ###########""",
-            self.mirrored,
+            self.turned,
         )
 
     def start(self, level: int) -> State:
-        """Patrols set out to the right (mirrored: to the left) and down."""
+        """Patrols set out to the right and down, or as the level is turned."""
         level_ = self.levels[level]
-        walkers = [(cell, MOVES[3 if self.mirrored else 4]) for cell in level_.find("h")] + [
-            (cell, MOVES[2]) for cell in level_.find("w")
+        walkers = [(cell, MOVES[3 if self.turned == "m" else 4]) for cell in level_.find("h")] + [
+            (cell, MOVES[1 if self.turned == "f" else 2]) for cell in level_.find("w")
         ]
         return level_.one("@"), tuple(walkers)
 

@@ -41,7 +41,7 @@ class Keys(Puzzle):
             #...A...#
             #.a.#...#
             #########""",
-            self.mirrored,
+            self.turned,
         )
         yield layout(
             """
@@ -55,7 +55,7 @@ class Keys(Puzzle):
             ###.#.#...#.#
             #X.B#.......#
             #############""",
-            self.mirrored,
+            self.turned,
         )
         yield layout(
             """
@@ -67,7 +67,7 @@ class Keys(Puzzle):
             #####.#...#
             #X..B.#...#
             ###########""",
-            self.mirrored,
+            self.turned,
         )
         yield layout(
             """
@@ -82,7 +82,7 @@ class Keys(Puzzle):
             ####.#.B.#..c#
             #....#.#.#...#
             ##############""",
-            self.mirrored,
+            self.turned,
         )
 
     def start(self, level: int) -> State:

@@ -34,7 +34,7 @@ class Lights(Puzzle):
             |. . .
             |
             |o . o""",
-            self.mirrored,
+            self.turned,
         )
         yield layout(
             """
@@ -43,7 +43,7 @@ class Lights(Puzzle):
             |. . .
             |
             |o . o""",
-            self.mirrored,
+            self.turned,
         )
         yield layout(
             """
@@ -52,7 +52,7 @@ class Lights(Puzzle):
             |. o . .
             |
             |o . o .""",
-            self.mirrored,
+            self.turned,
         )
         yield layout(
             """
@@ -61,7 +61,7 @@ class Lights(Puzzle):
             |. o o .
             |
             |. . . .""",
-            self.mirrored,
+            self.turned,
         )
 
     def start(self, level: int) -> State:

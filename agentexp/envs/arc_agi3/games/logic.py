@@ -16,6 +16,7 @@ State: TypeAlias = Any
 """Hashable; what it holds is the game's business."""
 Cell: TypeAlias = tuple[int, int]
 Status = Literal["play", "won", "lost"]
+Turn = Literal["", "m", "f"]
 
 CELL = 4  # pixels of a cell's side
 SIDE = 64
@@ -100,12 +101,14 @@ class Layout:
         return cell if cell in self.cells else None
 
 
-def layout(text: str, mirrored: bool = False, **extra: Any) -> Layout:
-    """A level from indented lines; `mirrored` turns left and right."""
+def layout(text: str, turned: Turn = "", **extra: Any) -> Layout:
+    """A level from indented lines, as it stands or turned."""
     lines = [line.strip("|") for line in (raw.strip() for raw in text.strip().splitlines()) if line]
     width = max(map(len, lines))
     rows = [line.ljust(width) for line in lines]
-    return Layout(tuple(row[::-1] for row in rows) if mirrored else tuple(rows), extra)
+    if turned == "m":
+        rows = [row[::-1] for row in rows]
+    return Layout(tuple(rows[::-1] if turned == "f" else rows), extra)
 
 
 class Puzzle:
@@ -119,7 +122,7 @@ class Puzzle:
         baseline: our stand-in for `baseline_actions`: 2 n + 3 for a shortest solution of n actions, by level.
 
     Args:
-        mirrored: left and right exchanged: another instance of the same game.
+        turned: another instance of the same game: "m" left and right exchanged, "f" up and down.
     """
 
     code = ""
@@ -128,8 +131,8 @@ class Puzzle:
     counted = False
     baseline: tuple[int, ...] = ()
 
-    def __init__(self, mirrored: bool = False) -> None:
-        self.mirrored = mirrored
+    def __init__(self, turned: Turn = "") -> None:
+        self.turned: Turn = turned
         self.levels: tuple[Layout, ...] = tuple(self.make_levels())
         self._solved: dict[int, list[Move]] = {}
 

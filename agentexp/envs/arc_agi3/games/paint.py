@@ -43,10 +43,10 @@ class Paint(Puzzle):
 
     def make_levels(self) -> Iterable[Layout]:
         """Longer patterns; from the third level on in two rows."""
-        yield layout("|r b\n|\n|_ _\n|\n|\n|R B", self.mirrored)
-        yield layout("|r b y b\n|\n|_ _ _ _\n|\n|\n|B Y R", self.mirrored)
-        yield layout("|g r b\n|r r g\n|\n|_ _ _\n|_ _ _\n|\n|\n|R G B", self.mirrored)
-        yield layout("|o p y r\n|p o p y\n|\n|_ _ _ _\n|_ _ _ _\n|\n|\n|P Y O R", self.mirrored)
+        yield layout("|r b\n|\n|_ _\n|\n|\n|R B", self.turned)
+        yield layout("|r b y b\n|\n|_ _ _ _\n|\n|\n|B Y R", self.turned)
+        yield layout("|g r b\n|r r g\n|\n|_ _ _\n|_ _ _\n|\n|\n|R G B", self.turned)
+        yield layout("|o p y r\n|p o p y\n|\n|_ _ _ _\n|_ _ _ _\n|\n|\n|P Y O R", self.turned)
 
     def start(self, level: int) -> State:
         """Nothing picked, nothing painted."""

@@ -41,7 +41,7 @@ class Portals(Puzzle):
             ######.#
             #...p..#
             ########""",
-            self.mirrored,
+            self.turned,
         )
         yield layout(
             """
@@ -54,7 +54,7 @@ class Portals(Puzzle):
             #.#.###.#.#
             #.#...r.#r#
             ###########""",
-            self.mirrored,
+            self.turned,
         )
         yield layout(
             """
@@ -69,7 +69,7 @@ class Portals(Puzzle):
             ##########.#
             #r.........#
             ############""",
-            self.mirrored,
+            self.turned,
         )
 
     def start(self, level: int) -> State:

@@ -37,7 +37,7 @@ class Push(Puzzle):
             #@.$.*.#
             #......#
             ########""",
-            self.mirrored,
+            self.turned,
         )
         yield layout(
             """
@@ -47,7 +47,7 @@ class Push(Puzzle):
             #.@.$*.#
             #......#
             ########""",
-            self.mirrored,
+            self.turned,
         )
         yield layout(
             """
@@ -58,7 +58,7 @@ class Push(Puzzle):
             #......#
             #*#..#.#
             ########""",
-            self.mirrored,
+            self.turned,
         )
         yield layout(
             """
@@ -69,7 +69,7 @@ class Push(Puzzle):
             ###.$*###
             ###*....#
             #########""",
-            self.mirrored,
+            self.turned,
         )
 
     def start(self, level: int) -> State:
