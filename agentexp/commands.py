@@ -90,7 +90,7 @@ def resolved(node: Any) -> tuple[Config, Overrides]:
 
 def make_run(config: Config, overrides: Overrides) -> Run:
     """Check everything and construct the run; starts nothing."""
-    from agentexp.paradigms.context import Plans
+    from agentexp.hooks import Plans
     from agentexp.plan import run_folder
     from agentexp.runner import Run
 

@@ -1,4 +1,4 @@
-"""What a paradigm may use outside its episodes: `RunContext` implements `agentexp.paradigms.context.Context` for the runner."""
+"""What a paradigm may use outside its episodes: `RunContext` implements `agentexp.hooks.Context` for the runner."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from agentexp.actions import ParseSettings
 from agentexp.core import Completion, Env, Message, Model, Request, Step, Task, Usage, View, stable_seed
 from agentexp.errors import UserError
 from agentexp.rollout import World
@@ -17,10 +18,11 @@ SETUP_FILE = "setup.jsonl"
 
 
 class RunContext:
-    """See `agentexp.paradigms.context.Context`. Every `ask` is one line of `setup.jsonl` in the run folder.
+    """See `agentexp.hooks.Context`. Every `ask` is one line of `setup.jsonl` in the run folder.
 
     Args:
         config: the run's resolved config.
+        parsing: how replies are read.
         output_root: the folder above all run folders.
         open_lease: opens an engine.
         find_knowledge: finds or makes K_g.
@@ -34,6 +36,7 @@ class RunContext:
         run_folder: RunFolder,
         tasks: Sequence[Task],
         config: Mapping[str, Any],
+        parsing: ParseSettings,
         output_root: Path,
         open_lease: Callable[[], AbstractAsyncContextManager[World]],
         find_knowledge: Callable[[], Awaitable[dict[str, Any]]],
@@ -41,7 +44,7 @@ class RunContext:
     ) -> None:
         self.env, self.models, self.tasks = env, models, tasks
         self.folder: Path = run_folder.path
-        self.config, self.output_root = config, output_root
+        self.config, self.parsing, self.output_root = config, parsing, output_root
         self.artefacts: Mapping[str, Any] = {}
         self.usage = Usage()
         self._run_folder, self._open_lease, self._find_knowledge, self._key = run_folder, open_lease, find_knowledge, key

@@ -77,11 +77,18 @@ class Rollout:
 
     @contextmanager
     def phase(self, name: str, steps: int) -> Iterator[None]:
-        """A stretch of the episode with its own step budget and history."""
+        """A stretch of the episode with its own step budget and history.
+
+        The budget ends with the block: outside of any phase no step is possible. What happened stays readable until the next
+        phase begins, and what a model is asked in between counts as part of the phase before.
+        """
         self.phase_name, self.steps_left, self.history = name, steps, []
         self._invalid_in_a_row = 0
         self.episode.steps_by_phase.setdefault(name, 0)
-        yield
+        try:
+            yield
+        finally:
+            self.steps_left = 0
 
     async def reset(self, *, show_goal: bool = True) -> Step:
         """Put the world into the instance's initial state. With `show_goal` False, nothing the agent sees names the goal."""

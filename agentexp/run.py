@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 from agentexp.actions import ParseSettings
 from agentexp.core import Env, Model, Paradigm, Task
+from agentexp.hooks import Plans
 from agentexp.manifest import Resume
-from agentexp.paradigms.context import Plans
 from agentexp.plan import checked, make_plan
 from agentexp.progress import Mode
 from agentexp.rollout import Budget, Limits, World

@@ -20,11 +20,11 @@ from typing import Any
 from agentexp.context import SETUP_FILE, RunContext
 from agentexp.core import Episode, Model, Step, Task
 from agentexp.errors import ContextOverflow, FatalError, HarnessError, UserError
+from agentexp.hooks import ARTEFACTS_FILE, Finalises, Prepares
 from agentexp.interrupt import exit_code as signal_exit_code
 from agentexp.interrupt import on_interrupt
 from agentexp.knowledge import find_knowledge, save_knowledge
 from agentexp.manifest import build_manifest, differences, settle
-from agentexp.paradigms.context import ARTEFACTS_FILE, Finalises, Prepares
 from agentexp.progress import Progress, Tally, show_result
 from agentexp.records import dump, episode_from_json, episode_to_json
 from agentexp.rollout import World, run_episode
@@ -161,6 +161,7 @@ class _Job:
                 self.folder,
                 self.plan,
                 self.run.config,
+                self.run.parsing,
                 self.run.output_root,
                 self._lease,
                 lambda: find_knowledge(self.run, execute),

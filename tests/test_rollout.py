@@ -264,3 +264,21 @@ def test_later_actions_of_a_reply_never_enter_the_history(reply: str, kept: str)
     assert episode.trajectory[0].action == "look"
     assert "n_actions>1" in episode.trajectory[0].flags
     assert episode.calls[0].raw == reply
+
+
+def test_the_steps_of_a_phase_end_with_it() -> None:
+    left: list[int] = []
+
+    class Leaves:
+        name = "leaves"
+
+        async def __call__(self, ro: Rollout) -> None:
+            with ro.phase("acting", 3):
+                await ro.reset()
+                await ro.act("look")
+                left.append(ro.steps_left)
+            left.append(ro.steps_left)
+            await ro.act("look")
+
+    episode = run(Speaker([]), paradigm=Leaves())
+    assert (left, episode.end_reason, episode.steps) == ([2, 0], "step_limit", 1)

@@ -26,8 +26,8 @@ from agentexp.capabilities import Checkpoint, HasFacts
 from agentexp.core import FactTracker, Model, Step, StepRecord, Usage
 from agentexp.envs.goal_free import goal_free_actions, goal_hidden
 from agentexp.errors import ContextOverflow, LimitReached, UserError
+from agentexp.hooks import Context
 from agentexp.metrics.ecc import Relevance, instance_checkpoints, note_coverage
-from agentexp.paradigms.context import Context
 from agentexp.paradigms.explored import Exploration, ExplorationStore, Slot, Summary
 from agentexp.paradigms.json_reply import token_limit
 from agentexp.paradigms.react import Form, ReAct

@@ -26,7 +26,7 @@ from typing import Any
 
 from agentexp.config import fingerprint
 from agentexp.core import Message, StepRecord, Task, Usage
-from agentexp.paradigms.context import Context
+from agentexp.hooks import Context
 from agentexp.plan import identity
 from agentexp.prompts import hashes
 from agentexp.records import dump

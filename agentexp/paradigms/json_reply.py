@@ -12,7 +12,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal, TypeVar
 
-from agentexp.actions import without_thinking
+from agentexp.actions import ParseSettings, without_thinking
 from agentexp.core import Completion, Model
 from agentexp.prompts import render
 from agentexp.rollout import Chat
@@ -27,7 +27,10 @@ class BadReply(ValueError):
 
 
 async def ask_json(
-    ask: Callable[[Chat], Awaitable[Completion]], chat: Chat, check: Callable[[Any], tuple[T, bool]]
+    ask: Callable[[Chat], Awaitable[Completion]],
+    chat: Chat,
+    check: Callable[[Any], tuple[T, bool]],
+    parsing: ParseSettings,
 ) -> tuple[T, Source]:
     """Ask until the reply passes `check`, at most twice; the second time with the problem shown.
 
@@ -35,6 +38,7 @@ async def ask_json(
         ask: sends the chat to the model.
         chat: the prompt; replies and the complaint are appended.
         check: from the parsed value to (result, mended); raises `BadReply`.
+        parsing: of the run, for its tags around reasoning.
 
     Returns:
         The result, and "llm" if the first reply was right as it was, else "repaired".
@@ -49,7 +53,7 @@ async def ask_json(
         reply = await ask(chat)
         chat.assistant(reply.text)
         try:
-            value, mended = read_json(reply.text)
+            value, mended = read_json(reply.text, parsing)
             result, trimmed = check(value)
         except BadReply as error:
             problem = error
@@ -63,9 +67,9 @@ def token_limit(models: Mapping[str, Model], role: str, at_least: int) -> int:
     return max(at_least, (models.get(role) or models["actor"]).sampling.max_tokens)
 
 
-def read_json(text: str) -> tuple[dict[str, Any], bool]:
+def read_json(text: str, parsing: ParseSettings = ParseSettings()) -> tuple[dict[str, Any], bool]:
     """The largest JSON object in `text`, and whether it had to be mended. Raises `BadReply`."""
-    text = without_thinking(text or "")
+    text = without_thinking(text or "", parsing)
     best: tuple[int, dict[str, Any], bool] | None = None
     problem = "it contains no JSON object."
     at = text.find("{")

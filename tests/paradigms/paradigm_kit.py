@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from agentexp.actions import ParseSettings
 from agentexp.core import Completion, Env, Episode, Message, Paradigm, Request, Sampling, Step, Task, Usage, View
 from agentexp.envs.toy import ToyRooms
 from agentexp.rollout import Budget, Limits, World, run_episode
@@ -113,6 +114,7 @@ class RunContext:
         self.models = {"actor": model}
         self.folder, self.tasks = folder, tasks
         self.artefacts: Mapping[str, Any] = {}
+        self.parsing = ParseSettings()
         self.usage = Usage()
         self.document: dict[str, Any] = {}
         self._model = model

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentexp.actions import ParseSettings
 from agentexp.core import Completion
 from agentexp.paradigms.json_reply import BadReply, ask_json, read_json
 from agentexp.rollout import Chat
@@ -85,7 +86,7 @@ def test_one_retry_with_the_problem_shown(replies: list[str], result: tuple[int,
     async def ask(chat: Chat) -> Completion:
         return Completion(left.pop(0))
 
-    assert asyncio.run(ask_json(ask, chat, check)) == result
+    assert asyncio.run(ask_json(ask, chat, check, ParseSettings())) == result
     assert len(chat.messages) == 2 * len(replies)
     if len(replies) > 1:
         assert "it contains no JSON object." in chat.messages[2].content
@@ -98,5 +99,17 @@ def test_two_bad_replies_are_enough() -> None:
         return Completion(left.pop(0))
 
     with pytest.raises(BadReply, match='needs the key "n"'):
-        asyncio.run(ask_json(ask, Chat("c").user("give n"), check))
+        asyncio.run(ask_json(ask, Chat("c").user("give n"), check, ParseSettings()))
     assert left == ['{"n": 1}']
+
+
+def test_the_tags_of_the_run_are_what_is_left_out() -> None:
+    reply = '[[hm]] maybe {"n": 1, "more": [1, 2, 3]} [[/hm]] {"n": 2}'
+    parsing = ParseSettings(think_tags=[["[[hm]]", "[[/hm]]"]])
+    assert read_json(reply, parsing) == ({"n": 2}, False)
+
+    async def ask(chat: Chat) -> Completion:
+        return Completion(reply)
+
+    chat = Chat("c").user("give n")
+    assert asyncio.run(ask_json(ask, chat, lambda value: (value["n"], False), parsing)) == (2, "llm")

@@ -9,7 +9,7 @@ from typing import Any
 
 from agentexp.core import Completion, Episode
 from agentexp.errors import ContextOverflow
-from agentexp.paradigms.context import Context
+from agentexp.hooks import Context
 from agentexp.paradigms.json_reply import BadReply, ask_json, token_limit
 from agentexp.paradigms.map.knowledge import KnowledgeLists, read_knowledge, rules_from_facts
 from agentexp.paradigms.record import trajectory_text
@@ -69,7 +69,8 @@ async def distill(ctx: Context, episodes: Sequence[Episode], *, max_items: int, 
             max_items=max_items,
         )
         try:
-            k_g, how = await ask_json(ask, Chat("distiller").user(prompt), lambda value: read_knowledge(value, max_items))
+            chat = Chat("distiller").user(prompt)
+            k_g, how = await ask_json(ask, chat, lambda value: read_knowledge(value, max_items), ctx.parsing)
         except BadReply as problem:
             problems.append(f"unusable reply: {problem}")
         except ContextOverflow as overflow:

@@ -55,7 +55,7 @@ async def extract_map(
             trajectory=trajectory_text(((action, step.observation) for action, step in ro.history), start, clip),
         )
         try:
-            cognitive_map, source = await ask_json(ask, ro.chat("extractor").user(prompt), read_map)
+            cognitive_map, source = await ask_json(ask, ro.chat("extractor").user(prompt), read_map, ro.parsing)
         except BadReply as problem:
             error = f"unusable reply: {problem}"
             break

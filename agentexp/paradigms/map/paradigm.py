@@ -17,8 +17,8 @@ from typing import Any
 
 from agentexp.capabilities import HasFacts
 from agentexp.errors import ContextOverflow, HarnessError, UserError
+from agentexp.hooks import Context
 from agentexp.paradigms.checks import check_sources, require_choice
-from agentexp.paradigms.context import Context
 from agentexp.paradigms.map.cognitive_map import Drop, dropped, from_record, map_texts, to_record
 from agentexp.paradigms.map.extractor import Extractor, extract_map
 from agentexp.paradigms.map.knowledge import ROLES, as_document, knowledge_text, load_knowledge

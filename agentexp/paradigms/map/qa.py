@@ -11,13 +11,14 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Literal
 
+from agentexp.actions import without_thinking
 from agentexp.capabilities import Alignment, HasAlignment, HasQuestions, Question
 from agentexp.core import CognitiveMap, Episode, stable_seed
 from agentexp.errors import UserError
+from agentexp.hooks import Context
 from agentexp.metrics import map_qa
 from agentexp.metrics.map_qa import CountsAs, Scope
 from agentexp.paradigms.checks import require_choice
-from agentexp.paradigms.context import Context
 from agentexp.paradigms.json_reply import token_limit
 from agentexp.paradigms.map.cognitive_map import Drop, map_texts
 from agentexp.paradigms.map.extractor import Extractor
@@ -169,7 +170,7 @@ class MapQa:
         tokens = token_limit(ro.models, "reader", self.answer_tokens)
         completion = await ro.ask(chat, role="reader", purpose="map_qa", max_tokens=tokens)
         chat.assistant(completion.text)
-        return completion.text
+        return without_thinking(completion.text, ro.parsing)
 
 
 def map_text(known: CognitiveMap) -> str:

@@ -13,11 +13,12 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from agentexp.actions import without_thinking
 from agentexp.capabilities import HasOracle
 from agentexp.core import Completion, Env, Episode, Task, Usage
 from agentexp.errors import ContextOverflow, LimitReached
+from agentexp.hooks import ARTEFACTS_FILE, Context
 from agentexp.paradigms.checks import check_not_test
-from agentexp.paradigms.context import ARTEFACTS_FILE, Context
 from agentexp.paradigms.json_reply import BadReply, ask_json, token_limit
 from agentexp.paradigms.map.cognitive_map import capped
 from agentexp.paradigms.map.distiller import distill
@@ -105,7 +106,7 @@ class GlobalExploration:
             return await ctx.ask(chat.messages, purpose="map_focus_analyzer", role="focus_analyzer", max_tokens=tokens)
 
         try:
-            points, source = await ask_json(ask, Chat("focus").user(prompt), self._read_focus)
+            points, source = await ask_json(ask, Chat("focus").user(prompt), self._read_focus, ctx.parsing)
         except (BadReply, ContextOverflow):
             return {"focus_points": render("map/default_focus", ctx.env.name).splitlines(), "focus_source": "default"}
         return {"focus_points": points, "focus_source": source}
@@ -199,7 +200,7 @@ class GlobalExploration:
         async def ask(chat: Chat) -> Completion:
             tokens = token_limit(ro.models, "reflector", self.reply_tokens)
             reply = await ro.ask(chat, role="reflector", purpose="map_reflector", max_tokens=tokens)
-            replies.append(reply.text)
+            replies.append(without_thinking(reply.text, ro.parsing))
             return reply
 
         for clip in (500, 100):
@@ -211,7 +212,7 @@ class GlobalExploration:
                 trajectory=trajectory_text(((action, step.observation) for action, step in ro.history), attempt["start"], clip),
             )
             try:
-                reflection, _ = await ask_json(ask, ro.chat("reflector").user(prompt), _read_reflection)
+                reflection, _ = await ask_json(ask, ro.chat("reflector").user(prompt), _read_reflection, ro.parsing)
             except ContextOverflow:
                 continue
             except BadReply:
