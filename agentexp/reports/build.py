@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agentexp.reports.cells import TRAINED, Cell, difference_cell, value_cell
+from agentexp.reports.cells import TRAINED, Cell, difference_cell, ratio_cell, value_cell
 from agentexp.reports.measures import MEASURES, Key
 from agentexp.reports.published import published_value
 from agentexp.reports.runs import Group, RunData, pooled
@@ -217,7 +217,8 @@ def _cell(spec: Spec, panel: Entry, row: _Item, column: _Item, variant: Variant,
         cell = value_cell(group, key, published, comparable=comparable)
     else:
         base = _group(spec, runs, versus, variant) if group is not None else None
-        cell = difference_cell(base, group, published, comparable=comparable, key=key)
+        compared = ratio_cell if any(entry.relative for entry in entries) else difference_cell
+        cell = compared(base, group, published, comparable=comparable, key=key)
     needs = panel.needs or row.entry.needs or column.entry.needs
     return replace(cell, marks=(TRAINED,)) if cell.measured is None and not cell.marks and needs else cell
 

@@ -188,6 +188,36 @@ def difference_cell(
     )
 
 
+def ratio_cell(
+    a: Group | None, b: Group | None, published: float | None = None, *, comparable: bool = False, key: Key = SUCCESS
+) -> Cell:
+    """b / a: mean over mean, over the episodes in both; bootstrap over instances, whose seeds and repeats are kept together."""
+    nothing = Cell(published, digits=2)
+    if a is None or b is None:
+        return nothing
+    left, right = _means(parts(a, key)), parts(b, key)
+    tops: dict[str, float] = defaultdict(float)
+    bottoms: dict[str, float] = defaultdict(float)
+    pairs = [(row, part) for row, part in right if row.key in left and part[1]]
+    for row, part in pairs:
+        tops[row.instance] += part[0] / part[1]
+        bottoms[row.instance] += left[row.key]
+    estimate = ratio(list(tops.values()), list(bottoms.values()))
+    if estimate.value is None:
+        return nothing
+    return replace(
+        nothing,
+        measured=estimate.value,
+        low=estimate.low,
+        high=estimate.high,
+        n=len(pairs),
+        planned=max(a.planned, b.planned),
+        excluded=a.excluded + b.excluded,
+        marks=tuple(dict.fromkeys([*_marks(a, comparable), *_marks(b, comparable)])),
+        runs=tuple(str(run.folder) for group in (a, b) for run in group.runs),
+    )
+
+
 def paired_difference(a: Iterable[Row], b: Iterable[Row], value: str = "success") -> Difference | None:
     """b - a over the task keys in both, with a bootstrap over instances.
 

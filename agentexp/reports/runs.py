@@ -71,10 +71,11 @@ class RunData:
 
     @cached_property
     def labels(self) -> dict[str, Any]:
-        """What a selector can ask for: explorer, reader, the manifest's labels and every setting by its dotted key."""
+        """What a selector can ask for: explorer, reader, thinker, the manifest's labels and every setting by its dotted key."""
         config = self.manifest.get("config") or {}
         labels = {key: self.manifest[key] for key in ("command", "env", "paradigm", "model", "split") if key in self.manifest}
-        return {**dict(flatten(config)), **labels, "explorer": self.explorer, "reader": self._reader(config)}
+        roles = {"explorer": self.explorer, "reader": self._reader(config), **self._thinker(config)}
+        return {**dict(flatten(config)), **labels, **roles}
 
     def _reader(self, config: Mapping[str, Any]) -> str:
         """Who answers the questions of map QA; empty in other runs."""
@@ -83,11 +84,23 @@ class RunData:
             return ""
         if asked == "rules":
             return "rules"
-        own = (config.get("roles") or {}).get("reader")
+        return self._role(config, "reader")
+
+    def _role(self, config: Mapping[str, Any], role: str) -> str:
+        """The model of a role: its own, or the acting one."""
+        own = (config.get("roles") or {}).get(role)
         if not own:
             return self.model
         module = str(own.get("_target_", "")).rpartition(".")[0].rpartition(".")[2]
         return str(own.get("label") or own.get("name") or own.get("policy") or module).rstrip("/").rpartition("/")[2]
+
+    def _thinker(self, config: Mapping[str, Any]) -> dict[str, str]:
+        """Its model as "thinker", and as "thinking" whether that is nobody ("none"), the acting model ("same") or "other"."""
+        if self.paradigm != "ttexplore":
+            return {"thinker": "", "thinking": ""}
+        thinker = self._role(config, "thinker")
+        asked = config.get("paradigm", {}).get("every")
+        return {"thinker": thinker, "thinking": "none" if not asked else "same" if thinker == self.model else "other"}
 
     @cached_property
     def settings(self) -> dict[str, Any]:

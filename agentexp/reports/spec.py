@@ -31,6 +31,7 @@ class Entry:
         key: its part of the path into the published values; by default the title.
         where: conditions on runs: setting or manifest key -> value, a list of values, or null for no condition.
         versus: the cell is a paired difference to the runs with these conditions in place of those of the cell.
+        relative: the cell is the ratio to the runs of `versus`, not the difference.
         metric: name of a measure (`agentexp.reports.measures`).
         at: parameter of the metric.
         value: path of the published value below the table's; "{panel}", "{row}" and "{column}" stand for the keys.
@@ -47,6 +48,7 @@ class Entry:
     key: tuple[str, ...] = ()
     where: Conditions = field(default_factory=dict)
     versus: Conditions | None = None
+    relative: bool = False
     metric: str = ""
     at: Any = None
     value: tuple[str, ...] | None = None
