@@ -14,14 +14,17 @@ RUN     = $(AGENTEXP) eval -m output_root=$(RUNS) $(ARGS) +experiment=$(1)_$(SCA
 ifeq ($(SCALE),small)  # TextCraft costs next to nothing: all its 100 tasks
 RUN3    = $(call RUN,$(1)) env=alfworld,scienceworld && $(call RUN,$(1)) env=textcraft env.limit=100
 FIG3LM  = $(call RUN,fig3_lm)
+TTXMORE = $(call RUN,ttx_worlds)
 else
 RUN3    = $(RUN)
+TTXBEST = $(call RUN,ttx_best_of_n)
 endif
 REPORT  = $(AGENTEXP) report $(1) $(RUNS) --out $(TABLES)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-all demo test test-all check bench clean figures \
-	table1 table3 table4 table5 ecc-table1 ecc-table2 ecc-table3 ecc-table5 ecc-table6
+	table1 table3 table4 table5 ecc-table1 ecc-table2 ecc-table3 ecc-table5 ecc-table6 \
+	ttx-table6 ttx-figures
 .NOTPARALLEL:  # two jobs must not write one run folder
 
 help:  ## list the targets
@@ -115,6 +118,19 @@ figures: table1 ecc-table1  ## MAP, figures 3 to 6, and paper 001, figures 3 and
 	$(call REPORT,fig6)
 	$(call REPORT,ecc-fig3)
 	$(call REPORT,ecc-fig4)
+
+ttx-table6: setup-all  ## paper 003, table 6: actors with and without a thinker
+	$(call RUN,ttx_table6)
+	$(call RUN,ttx_thinker)
+	$(TTXMORE)
+	$(call REPORT,ttx-table6)
+
+ttx-figures: ttx-table6  ## paper 003, figures 4 and 5: exploration behaviour, how often to think
+	$(call RUN,ttx_reflexion)
+	$(TTXBEST)
+	$(call RUN,ttx_fig5)
+	$(call REPORT,ttx-fig4)
+	$(call REPORT,ttx-fig5)
 
 clean:  ## remove build leftovers (keeps outputs and the virtual environment)
 	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
