@@ -40,6 +40,10 @@ class Clause(NamedTuple):
 class Engine:
     """One level with one seed.
 
+    Attributes:
+        mission: in minigrid's words.
+        room_size: width of a room with both its walls.
+
     Args:
         level: name without prefix and version, as in `levels.LEVELS`.
         seed: of the instance.
@@ -65,6 +69,7 @@ class Engine:
         self._objects = [thing for thing in cells.values() if thing is not None and thing.type != "wall"]
         self._number = {id(thing): i for i, thing in enumerate(self._objects)}  # they live as long as this engine
         self.mission = str(self._env.mission)
+        self.room_size = int(self._env.room_size)
 
     def scene(self) -> Scene:
         """The state now."""

@@ -16,15 +16,17 @@ Pose: TypeAlias = tuple[Cell, int]
 
 
 class Paths:
-    """All shortest paths from one pose.
+    """Shortest paths from one pose to some cells.
 
     Args:
         cell: where the robot is.
         facing: its direction.
         blocked: visible walls and things that one cannot walk through.
+        targets: the cells.
     """
 
-    def __init__(self, cell: Cell, facing: int, blocked: Set[Cell]) -> None:
+    def __init__(self, cell: Cell, facing: int, blocked: Set[Cell], targets: Set[Cell]) -> None:
+        self._targets = targets
         self._columns, self._rows = _bounds(cell, facing)
         self._blocked = blocked
         self._came: dict[Pose, tuple[Pose, int]] = {}
@@ -44,10 +46,16 @@ class Paths:
         # `first` holds a layer's poses in the order in which they leave the queue first, `last` in that in which they leave it
         # last: AgentBoard's queue holds a pose once for each way to it, and what leaves it last decides the way that it keeps.
         first, last, seen = [start], [start], {start}
+        missing = set(self._targets)
         while first:
+            done = not missing  # what is faced in one layer is entered in the next
             for pose in first:
                 self._into.setdefault(pose[0], pose)
-                self._before.setdefault(ahead(*pose), pose)
+                front = ahead(*pose)
+                self._before.setdefault(front, pose)
+                missing.discard(front)
+            if done:
+                return
             following = {child: None for pose in first for _, child in self._children(pose) if child not in seen}
             latest: dict[Pose, None] = {}
             for pose in last:

@@ -100,7 +100,7 @@ def options(scene: Scene) -> Options:
     else:
         found.refusals["move forward"] = "There is a barrier in front of you, you can't move forward."
     solid = {sight.cell for sight in walls} | {named.sight.cell for named in things if named.thing.kind != "door"}
-    paths = Paths(scene.cell, scene.facing, solid)
+    paths = Paths(scene.cell, scene.facing, solid, {named.sight.cell for named in things})
     if scene.carrying is None:
         for named in things:
             if named.thing.kind != "door":

@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Literal
 
-from agentexp.core import EnvCard, Step, Task
-from agentexp.envs.babyai import expert, levels, protocol
+from agentexp.capabilities import Alignment, Checkpoint, CheckpointMatcher, Question
+from agentexp.core import CognitiveMap, EnvCard, FactTracker, Policy, Step, Task
+from agentexp.envs.babyai import alignment, checkpoints, expert, levels, policies, protocol, questions
 from agentexp.envs.babyai.engine import Engine
+from agentexp.envs.babyai.frame import Frame
 from agentexp.envs.babyai.progress import Progress
 from agentexp.envs.babyai.scene import Scene
+from agentexp.envs.babyai.tracker import GridTracker
 from agentexp.errors import UserError
 
 LOGIC = "1"  # changes when the same actions on the same instance would be answered differently
@@ -51,6 +54,8 @@ class BabyAI:
         self.scene: Scene
         self._options: protocol.Options
         self._progress: Progress
+        self._frame: Frame
+        self._goal = ""
         self._over = self._won = False
 
     # --------------------------------------------------------------------------------------------------------- tasks
@@ -77,16 +82,17 @@ class BabyAI:
         """Build the instance. Level and seed make it; the run's seed changes nothing."""
         engine = self._engine = Engine(*levels.read_id(task))
         self.scene = engine.scene()
-        self._progress = Progress(engine.clauses(), self.scene)
+        self._progress, self._frame = Progress(engine.clauses(), self.scene), Frame(self.scene, engine.room_size)
         self._over = self._won = False
-        goal = engine.mission
+        self._goal = engine.mission
         if self._wording == "agentboard":
-            goal = goal.replace("then", "and").replace("after you", "and")
-        return self._answer(protocol.describe(self.scene), goal=goal)
+            self._goal = self._goal.replace("then", "and").replace("after you", "and")
+        return self._answer(protocol.describe(self.scene), goal=self._goal)
 
     def step(self, action: str) -> Step:
         """Carry out one action, move by move until one of them changes nothing; `error` if none did.
 
+        `info["moves"]` holds minigrid's actions that changed something, so a record can be replayed without this protocol.
         After the end of the episode the grid goes on answering.
         """
         engine = self._running()
@@ -108,7 +114,7 @@ class BabyAI:
         if not was_over:
             self._progress.observe(self.scene, self._won)
         text = protocol.describe(self.scene) + (protocol.COMPLETED if self._won and not was_over else "")
-        return self._answer(text, error=not done)
+        return self._answer(text, error=not done, moves=moves[:done])
 
     def close(self) -> None:
         """Forget the instance."""
@@ -119,7 +125,7 @@ class BabyAI:
             raise UserError("babyai: call reset first.")
         return self._engine
 
-    def _answer(self, text: str, *, error: bool = False, goal: str = "") -> Step:
+    def _answer(self, text: str, *, error: bool = False, goal: str = "", moves: Sequence[int] = ()) -> Step:
         self._options = protocol.options(self.scene)
         return Step(
             text,
@@ -129,6 +135,7 @@ class BabyAI:
             error=error,
             admissible=tuple(self._options.moves),
             goal=goal,
+            info={"moves": list(moves), **self._frame.info(self.scene)},
         )
 
     # -------------------------------------------------------------------------------------------------- capabilities
@@ -141,3 +148,33 @@ class BabyAI:
         if self._over:
             raise UserError("babyai's expert knows no way from here: the mission has failed by a mistake that it forbids.")
         return expert.solve(self.scene, engine.pending())
+
+    def checkpoints(self, relevance: str = "task_closure") -> list[Checkpoint]:
+        """See `HasCheckpoints` and `babyai.checkpoints`."""
+        return checkpoints.checkpoints(self.scene, self._frame, self._running().clauses(), relevance)
+
+    def checkpoint_matcher(self) -> CheckpointMatcher:
+        """See `babyai.checkpoints.GridMatcher`."""
+        return checkpoints.GridMatcher()
+
+    def questions(self, seed: int) -> list[Question]:
+        """See `HasQuestions` and `babyai.questions`."""
+        engine = self._running()
+        return questions.questions(self.scene, self._frame, engine.clauses(), self._goal, seed)
+
+    def look_up(self, question: Question, known: CognitiveMap) -> str:
+        """See `HasQuestions`."""
+        return questions.look_up(question, known)
+
+    def align(self, known: CognitiveMap) -> Alignment:
+        """See `HasAlignment` and `babyai.alignment`."""
+        self._running()
+        return alignment.align(self.scene, self._frame, known)
+
+    def fact_tracker(self) -> FactTracker:
+        """See `GridTracker`."""
+        return GridTracker()
+
+    def policy(self, name: str, seed: int) -> Policy:
+        """curious, myopic or mapuser."""
+        return policies.make(name, seed)
