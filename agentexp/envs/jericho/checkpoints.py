@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from agentexp.capabilities import Checkpoint
-from agentexp.envs.jericho.commands import Command, read
+from agentexp.envs.jericho.commands import NO_AFFORDANCE, Command, read
 from agentexp.envs.jericho.scene import Scene
 from agentexp.errors import UserError
 
@@ -33,7 +33,7 @@ def checkpoints(scene: Scene, plan: Sequence[str], relevance: str = "task_closur
         raise UserError(f"relevance={relevance} is unknown: choose task_closure or all.")
     rooms = scene.reachable(scene.here)
     names = {scene.name(thing): thing for thing in (*scene.things, *scene.doors)}
-    acts = [command for command in map(read, plan) if command.verb not in ("", "go", "drop")]
+    acts = [command for command in map(read, plan) if command.verb not in NO_AFFORDANCE]
     touched = {name for command in acts for name in (command.thing, command.other) if name in names}
     touched |= {scene.name(holder) for name in touched for holder in _holders(scene, names[name])}
     found = {Checkpoint("location", scene.name(room)) for room in rooms}

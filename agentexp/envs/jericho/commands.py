@@ -39,6 +39,7 @@ _VERBS = (
 )
 _PATTERNS = tuple((name, re.compile(rf"^{words} +(.+)$")) for name, words in _VERBS)
 _BETWEEN = re.compile(r" (?:with|in|into|inside|on|onto|to|from|about|at) ")
+NO_AFFORDANCE = ("", "go", "examine", "drop", "close", "lock")  # moves, looking, and what only undoes something else
 _TARGETED = ("put", "pour", "give", "tie")  # what these are about is the second thing
 
 

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator
 
 from agentexp.capabilities import Checkpoint
 from agentexp.core import Step
-from agentexp.envs.jericho.commands import read, resolve
+from agentexp.envs.jericho.commands import NO_AFFORDANCE, read, resolve
 from agentexp.envs.jericho.texts import Thing, read_contents, read_inventory, read_room
 
 _EACH = re.compile(r"^(?P<name>[a-z][a-z' -]*): (?:Taken|Removed)\.$", re.MULTILINE)
-_NO_AFFORDANCE = ("", "go", "examine", "drop", "close", "lock")
 
 
 class StoryMatcher:
@@ -39,7 +38,7 @@ class StoryMatcher:
             listed += _flat(things)
         listed += _flat(read_inventory(text) or ())
         command = read(action or "")
-        if command.verb not in _NO_AFFORDANCE:
+        if command.verb not in NO_AFFORDANCE:
             targets = _EACH.findall(text) if command.thing == "all" else [resolve(command.thing, self._names)]
             found |= {Checkpoint("affordance", f"{command.verb} {name}") for name in targets if name in self._names}
         self._names |= set(listed)

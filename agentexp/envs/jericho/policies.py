@@ -24,7 +24,11 @@ NAMES = ("curious", "systematic", "repetitive", "myopic", "mapuser", "random")
 REPEAT = 0.3
 OPPOSITE = {"north": "south", "east": "west", "northeast": "southwest", "northwest": "southeast", "up": "down", "in": "out"}
 OPPOSITE |= {back: way for way, back in OPPOSITE.items()}
-_EXPLORING = {"open": 9.0, "take": 8.0, "unlock": 7.5, "talk to": 7.0, "examine": 6.5, "switch on": 5.0, "light": 5.0}
+_EXPLORING = {
+    "open": 9.0, "take": 8.0, "unlock": 7.5, "talk to": 7.0, "examine": 6.5, "light": 6.2, "switch on": 6.0, "give": 5.5,
+    "cut": 5.5, "dig": 5.5, "switch off": 5.2,
+}  # fmt: skip
+DARK = "Darkness"
 _ACTING = {
     "unlock": 9.0, "open": 8.0, "take": 7.5, "talk to": 5.5, "examine": 5.0, "give": 8.5, "put": 5.5, "pour": 8.5, "tie": 8.5,
     "light": 8.5, "cut": 9.0, "dig": 8.0, "wind": 8.5, "mix": 9.0, "ring": 9.0, "set": 6.5, "switch on": 8.0, "switch off": 6.0,
@@ -32,7 +36,26 @@ _ACTING = {
     "lock": -9.0,
 }  # fmt: skip
 _ENOUGH = 5.0
-_NOTHING_NEW = ("close", "lock", "switch off", "drop")
+_NOTHING_NEW = ("take", "put", "close", "lock", "switch on", "switch off", "drop")
+_COMMON = {
+    "the",
+    "and",
+    "with",
+    "into",
+    "from",
+    "that",
+    "look",
+    "you",
+    "your",
+    "has",
+    "its",
+    "for",
+    "put",
+    "take",
+    "open",
+    "box",
+    "out",
+}
 _WAY = re.compile(r"^(\w+) of (.+?)(?: \(the (.+)\))?$")
 
 
@@ -54,7 +77,12 @@ class _Reader:
         self.rng = random.Random(seed)
         self.known = StoryTracker()
         self.tried: set[tuple[str, str]] = set()
-        self._read = 0
+        self.guessed: dict[str, dict[str, str]] = {}  # most ways lead back the opposite way
+        self.last_seen: dict[str, int] = {}
+        self.dark: set[tuple[str, str]] = set()  # ways into the dark that a light made worth another try
+        self.left: set[str] = set()  # what was put down again
+        self._hands: set[str] = set()
+        self._read = self._clock = 0
 
     def act(self, view: View) -> str:
         """The next action."""
@@ -64,11 +92,39 @@ class _Reader:
         """Take in what is new; a fresh phase starts from nothing."""
         if not view.history:
             self.known, self.tried, self._read = StoryTracker(), set(), 0
+            self.guessed, self.last_seen, self.dark, self.left = {}, {}, set(), set()
             self.known.observe(None, view.step)
         for action, step in view.history[self._read :]:
-            self.tried.add((self.known.room, action))
+            here = self.known.room
+            self.tried.add((here, action))
             self.known.observe(action, step)
+            self._learn_from(action, here, step.error)
+            self._clock += 1
+            self.last_seen[self.known.room] = self._clock
         self._read = len(view.history)
+
+    def _learn_from(self, action: str, here: str, refused: bool) -> None:
+        command, now = read(action), self.known.room
+        if refused:
+            return
+        hands = {f.subject[0] for f in self.known.facts() if f.subject[1:] == ("inventory",) and f.value != "gone"}
+        if any("key" in name.split() for name in hands - self._hands):  # doors that were shut are worth another try
+            self.tried = {(room, way) for room, way in self.tried if (room, way) not in self.known.all_doors()}
+        self._hands = hands
+        if command.verb == "open":  # a door that was in the way is so no more
+            ways = {way for place, way in self.known.doors(command.thing) if place == here}
+            self.tried -= {(here, way) for way in ways}
+        elif command.verb in ("light", "switch on"):  # dark places may be seen now
+            dark = {(room, way) for room, ways in self.known.ways.items() for way, to in ways.items() if to == DARK}
+            self.tried -= dark
+            self.dark = dark
+        elif command.verb in ("put", "drop"):
+            self.left.add(command.other if command.verb == "put" else command.thing)
+        elif command.verb == "go" and here != now:
+            self.dark.discard((here, command.thing))
+            back = OPPOSITE[command.thing]
+            if self.known.ways.get(now, {}).get(back, "") == "" and (back in self.known.ways.get(now, {}) or now == DARK):
+                self.guessed.setdefault(now, {})[back] = here
 
     def listed(self, view: View) -> list[str]:
         """The listed actions; where the world lists none, those that the texts suggest."""
@@ -86,14 +142,16 @@ class _Reader:
         return (self.known.room, action) not in self.tried
 
     def toward(self, wanted: set[str], unknown: bool) -> str:
-        """The first move to the nearest room of `wanted`, or, with `unknown`, through a way not yet taken; "" if there is none."""
+        """The first move to the nearest of some rooms or, with `unknown`, through a way not yet taken; "" if none is known."""
         start = self.known.room
         first: dict[str, str] = {start: ""}
         front = [start]
         for room in front:  # grows while it is walked: breadth first
             if room != start and room in wanted:
                 return first[room]
-            for way, to in self.known.ways.get(room, {}).items():
+            guessed = self.guessed.get(room, {})
+            for way, known in {**guessed, **self.known.ways.get(room, {})}.items():
+                to = "" if (room, way) in self.dark else known or guessed.get(way, "")
                 if not to and unknown and (room, way) not in self.tried:
                     return first[room] or way
                 if to and to not in first:
@@ -122,16 +180,33 @@ class Curious(_Reader):
             return best
         if way := self.toward(set(), unknown=True):
             return way
-        rest = [action for action in fresh if read(action).verb not in ("", *_NOTHING_NEW)]
+        rest = [action for action in fresh if read(action).verb not in ("", "examine", *_NOTHING_NEW)]
         if rest:
-            return self.rng.choice(rest)
-        return self.toward({room for room in self.known.rooms if self._unfinished(room)}, unknown=False) or "look"
+            return max(rest, key=lambda action: (_ACTING.get(read(action).verb, 0.0), self.rng.random()))
+        for room in sorted(self.known.rooms, key=lambda room: self.last_seen.get(room, 0)):
+            if room != self.known.room and (way := self.toward({room}, unknown=False)):
+                return way
+        return "look"
 
     def _interest(self, action: str) -> float:
         command = read(action)
         if command.verb == "examine" and self._told(command.thing):
             return 0.0
+        if command.verb == "take" and command.thing in self.left:
+            return 0.0
+        if command.verb.startswith("switch") and any(
+            act.endswith(command.thing) and act.startswith("switch") for _, act in self.tried
+        ):
+            return 0.0
+        if command.verb == "put":
+            return 5.5 if self._belongs(command.other, command.thing) else 0.0
         return _EXPLORING.get(command.verb, 0.0)
+
+    def _belongs(self, thing: str, holder: str) -> bool:
+        """Whether something says that a thing goes into a holder: their names, or a text that names the holder."""
+        said = {f.subject[0]: _words(f.value) for f in self.known.facts() if f.kind == "text"}
+        there = [words for name, words in said.items() if name == holder or _words(holder) & words]
+        return any(_words(thing) & words for words in there) or bool(_words(thing) & _words(holder))
 
     def _told(self, thing: str) -> bool:
         """Whether the thing was examined before, or is a mere holder, whose contents are listed anyway."""
@@ -141,9 +216,6 @@ class Curious(_Reader):
             or (fact.kind == "in" and fact.subject[1] == thing)
             for fact in self.known.facts()
         )
-
-    def _unfinished(self, room: str) -> bool:
-        return not any(place == room and action == "look" for place, action in self.tried)
 
 
 class Repetitive(_Reader):
@@ -185,7 +257,7 @@ class MapUser(Curious):
         self._notes = ""
         self._places: dict[str, str] = {}
         self._seen: set[str] = set()
-        self._hands: tuple[str, ...] = ()
+        self._held: tuple[str, ...] = ()
 
     def act(self, view: View) -> str:
         """The best listed action, if it is good enough; else on to where something is to be had or done."""
@@ -195,8 +267,8 @@ class MapUser(Curious):
         if not view.history:
             self._learn(view.map)
         hands = tuple(sorted(f.subject[0] for f in self.known.facts() if f.subject[1:] == ("inventory",) and f.value != "gone"))
-        if hands != self._hands:  # with other things in hand everything may be tried again
-            self._hands, self._seen = hands, set()
+        if hands != self._held:  # with other things in hand everything may be tried again
+            self._held, self._seen = hands, set()
             self.tried = {pair for pair in self.tried if read(pair[1]).verb in ("go", "examine", "talk to", "take", "drop")}
         self._seen.add(self.known.room)
         goal, notes = (
@@ -261,4 +333,4 @@ class MapUser(Curious):
 
 
 def _words(text: str) -> set[str]:
-    return {word for word in re.findall(r"[a-z]+", text.lower()) if len(word) > 3} - {"with", "into", "from", "that", "look"}
+    return {word for word in re.findall(r"[a-z]+", text.lower()) if len(word) > 2} - _COMMON

@@ -106,11 +106,11 @@ def plain(name: str) -> str:
 def _thing(text: str) -> Thing:
     name, _, rest = text.strip().partition(" (")
     thing = Thing(plain(name))
-    rest = rest.removesuffix(")")
-    if inside := _INSIDE.match(rest):
-        thing.relation, thing.contents = inside["how"].lower(), read_list(inside["what"])
-    else:
-        thing.states = _STATES.findall(rest)
+    for note in rest.removesuffix(")").split(") ("):
+        if inside := _INSIDE.match(note):
+            thing.relation, thing.contents = inside["how"].lower(), read_list(inside["what"])
+        else:
+            thing.states += _STATES.findall(note)
     return thing
 
 

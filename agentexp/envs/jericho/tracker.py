@@ -136,6 +136,14 @@ class StoryTracker:
             f.value for f in self._facts.values() if f.kind == "door"
         }
 
+    def doors(self, door: str) -> list[tuple[str, str]]:
+        """(room, direction) of the ways that a door is in."""
+        return [(f.subject[0], f.subject[1]) for f in self._facts.values() if f.kind == "door" and f.value == door]
+
+    def all_doors(self) -> set[tuple[str, str]]:
+        """(room, direction) of all ways with a door in it."""
+        return {(f.subject[0], f.subject[1]) for f in self._facts.values() if f.kind == "door"}
+
     def _read_room(self, room: Room) -> None:
         self.room, self.rooms[room.name] = room.name, room
         self._add("room", (room.name,))

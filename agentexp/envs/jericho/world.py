@@ -43,7 +43,7 @@ class Jericho:
     ingredient is the right one. Splits are by story, so a test story is never seen in training.
 
     Args:
-        games: folder with story files of the user's, with the splits test (AgentBoard's 20 games) and all; null for our stories.
+        games: folder with story files of the user's (splits test: AgentBoard's 20 games, and all); null for our stories.
         admissible: list the valid actions at every step.
         allow_partial: accept a folder with fewer than AgentBoard's 20 games.
     """
@@ -157,11 +157,16 @@ class Jericho:
             score=self._best,
             error=error and not answer.over,
             admissible=self._admissible(answer),
-            info={"place": engine.place(), "raw_score": answer.score},
+            info={"place": self._place(), "raw_score": answer.score},
         )
         if answer.over:
             self._ended = step
         return step
+
+    def _place(self) -> str:
+        """What the status line of the story shows."""
+        engine = self._running()
+        return "Darkness" if self._story is not None and not engine.scene().lit() else engine.place()
 
     def _admissible(self, answer: Answer) -> tuple[str, ...] | None:
         if not self._list:

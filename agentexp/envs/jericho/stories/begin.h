@@ -29,7 +29,7 @@ Object LibraryMessages
             ##Insert: if (n == 6 or 8 or 9) rfalse;
             ##Lock: if (n == 5) rfalse;
             ##LookUnder: if (n == 2) rfalse;
-            ##Miscellany: if (n == 3 or 4 or 9 or 18 or 19 or 26 or 42 or 50 or 58) rfalse;
+            ##Miscellany: if (n == 3 or 4 or 9 or 17 or 18 or 19 or 26 or 42 or 50 or 58) rfalse;
             ##Open: if (n >= 4) rfalse;
             ##PutOn: if (n == 5 or 7 or 8) rfalse;
             ##Remove: if (n == 3) rfalse;
