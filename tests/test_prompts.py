@@ -33,6 +33,8 @@ NAMES = {
     "eta_explore": "explore_then_act/explore",
     "eta_summarize": "explore_then_act/summarize",
     "eta_act_block": "explore_then_act/act_block",
+    "ttx_thinker": "ttexplore/thinker",
+    "reflexion_reflect": "reflexion/reflect",
 }
 ENVS = ["", "alfworld", "textcraft", "scienceworld", "arc_agi3", "somewhere_else"]
 SLOTS: dict[str, Any] = {
@@ -69,6 +71,12 @@ SLOTS: dict[str, Any] = {
     "choices": ["yes", "no"],
     "summary": "<summary>",
     "max_words": 300,
+    "init_observation": "<init_observation>",
+    "history": "<history>",
+    "score": 0.5,
+    "step": 6,
+    "deepthink": "<deepthink>",
+    "past": ["<plan>"],
 }
 
 
