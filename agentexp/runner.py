@@ -192,7 +192,7 @@ class _Job:
         if not isinstance(self.run.paradigm, Finalises) or any(task.key not in found for task in self.plan):
             return False
         stored = self.folder.read_json("result.json")
-        return stored is None or stored["episodes"] != self._finished_keys(found)
+        return stored is None or stored.get("episodes") != self._finished_keys(found)
 
     def _finished_keys(self, found: Mapping[str, Found]) -> list[str]:
         return [task.key for task in self.plan if task.key in found and found[task.key].status == "ok"]

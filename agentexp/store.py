@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from agentexp.errors import FatalError, UserError
 from agentexp.records import Record, dump
+from agentexp.run_files import read_json as read_json
 from agentexp.scrub import clean_line
 
 log = logging.getLogger(__name__)
@@ -146,7 +147,7 @@ class RunFolder:
         for name in names:
             (self.path / name).unlink(missing_ok=True)
 
-    def read_json(self, name: str) -> Any | None:
+    def read_json(self, name: str) -> dict[str, Any] | None:
         """Content of a file of the folder, None where it does not exist."""
         return read_json(self.path / name)
 
@@ -201,20 +202,6 @@ def write_json(path: Path, value: Any) -> Path:
     return path
 
 
-def read_json(path: Path) -> Any | None:
-    """Parsed content, None where the file does not exist.
-
-    Raises:
-        UserError: the file is not JSON.
-    """
-    try:
-        return json.loads(path.read_bytes())
-    except FileNotFoundError:
-        return None
-    except ValueError as error:
-        raise UserError(f"{path} is not valid JSON ({error}). Remove it, or restore it from a copy.") from error
-
-
 def episode_files(folder: Path) -> list[Path]:
     """`episodes.jsonl` and the shards' files, those that exist."""
     shards = sorted(p for p in folder.glob("episodes-*of*.jsonl") if re.fullmatch(r"episodes-\d+of\d+\.jsonl", p.name))
@@ -262,8 +249,8 @@ def read_episodes(folder: Path, keys: list[str] | None = None) -> Iterator[Recor
     """
     found = index(folder)
     if keys is None:
-        manifest = read_json(folder / "manifest.json")
-        keys = list(manifest["planned"]) if manifest else list(found)
+        manifest = read_json(folder / "manifest.json") or {}
+        keys = list(manifest.get("planned") or found)
     with _open_files(folder) as files:
         for key in keys:
             place = found.get(key)
@@ -291,7 +278,7 @@ def _parse(line: bytes) -> Record | None:
     """The record of a line; None when it is torn or something else."""
     try:
         record = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(record, dict) or record.get("status") not in ("ok", "error"):
         return None

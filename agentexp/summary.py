@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 from agentexp.core import Usage
 from agentexp.records import Record
 from agentexp.store import read_episodes
+
+log = logging.getLogger(__name__)
 
 Summary = dict[str, Any]
 
@@ -28,7 +31,7 @@ def summarise_run(folder: Path, manifest: Mapping[str, Any], stopped_by: str = "
     """
     from agentexp.metrics.summary import summarise
 
-    planned, recorded = list(manifest["planned"]), 0
+    planned, recorded = list(manifest.get("planned", ())), 0
 
     def counted() -> Iterator[Record]:
         nonlocal recorded
@@ -37,7 +40,7 @@ def summarise_run(folder: Path, manifest: Mapping[str, Any], stopped_by: str = "
             yield record
 
     numbers = summarise(counted(), len(planned))
-    labels = {key: manifest[key] for key in ("command", "env", "paradigm", "model", "split", "seeds", "repeats")}
+    labels = {key: manifest.get(key, "") for key in ("command", "env", "paradigm", "model", "split", "seeds", "repeats")}
     return {**labels, **numbers, "partial": recorded < len(planned), "stopped_by": stopped_by, "setup": setup_usage(folder)}
 
 
@@ -49,7 +52,10 @@ def setup_usage(folder: Path) -> dict[str, Any]:
         with file.open("rb") as lines:
             for line in lines:
                 if line.endswith(b"\n"):  # a torn last line is a call whose use nobody saw
-                    total += Usage(**json.loads(line)["usage"])
+                    try:
+                        total += Usage(**json.loads(line)["usage"])
+                    except (ValueError, KeyError, TypeError):
+                        log.warning("%s holds a line that is no record of a model call; its tokens are not counted.", file)
     return {
         "calls": total.calls,
         "prompt_tokens": total.prompt_tokens,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,6 +16,8 @@ from agentexp.records import Record
 from agentexp.store import episode_files, index, read_episodes, read_json
 
 Runs = Path | str | Iterable[Path | str]
+
+log = logging.getLogger(__name__)
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -63,7 +66,17 @@ def find_sources(runs: Runs) -> list[Source]:
     if not roots:
         raise UserError("No run folder was given. Name one or more run folders, or a folder above them.")
     folders = list(dict.fromkeys(folder.resolve() for root in roots for folder in _run_folders(root)))
-    return [_source(name, folder) for name, folder in zip(_names(folders), folders, strict=True)]
+    found, problems = [], list[UserError]()
+    for name, folder in zip(_names(folders), folders, strict=True):
+        try:
+            found.append(_source(name, folder))
+        except UserError as problem:
+            problems.append(problem)
+    if not found:
+        raise problems[0]
+    for problem in problems:
+        log.warning("Left out: %s", problem)
+    return found
 
 
 def _run_folders(root: Path) -> list[Path]:

@@ -160,8 +160,10 @@ def load_knowledge(path: str | Path) -> dict[str, Any]:
             f"paradigm.k_g={path}: there is no {file}. Give a {FILE_NAME}, the folder of a finished `agentexp explore` run, "
             "or nothing to have it built."
         ) from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"paradigm.k_g={path}: {file} is not a JSON file ({error}).") from error
+    except OSError as error:
+        raise UserError(f"paradigm.k_g={path}: {file} cannot be read: {error.strerror}.") from error
     return as_document(document, str(file))
 
 

@@ -9,7 +9,6 @@ One task is one episode; its attempts are resets within it. The record keeps eve
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,6 +27,7 @@ from agentexp.paradigms.react import Form, ReAct
 from agentexp.paradigms.record import trajectory_text
 from agentexp.prompts import Style, hashes, render
 from agentexp.rollout import Chat, Rollout
+from agentexp.store import read_json
 
 LESSON_CHARS = 400  # of a reflection that is not JSON: kept as plain text, as Reflexion does
 
@@ -86,8 +86,7 @@ class GlobalExploration:
             {"focus_points": sentences, "focus_source": "llm", "repaired" or, if the model gave nothing usable, "default"}.
         """
         check_not_test(ctx.tasks, ctx.env)
-        if (begun := ctx.folder / ARTEFACTS_FILE).is_file():
-            earlier: dict[str, Any] = json.loads(begun.read_text(encoding="utf-8"))
+        if (earlier := read_json(ctx.folder / ARTEFACTS_FILE)) is not None:
             return earlier
         demos = await self._demos(ctx) if self.n_demos and isinstance(ctx.env, HasOracle) else []
         card = ctx.env.card
