@@ -14,6 +14,7 @@ RUN     = $(AGENTEXP) eval -m output_root=$(RUNS) $(ARGS) +experiment=$(1)_$(SCA
 ifeq ($(SCALE),small)  # TextCraft costs next to nothing: all its 100 tasks
 RUN3    = $(call RUN,$(1)) env=alfworld,scienceworld && $(call RUN,$(1)) env=textcraft env.limit=100
 FIG3LM  = $(call RUN,fig3_lm)
+TABLE2LM = $(call RUN,table2_lm)
 TTXMORE = $(call RUN,ttx_worlds)
 else
 RUN3    = $(RUN)
@@ -23,7 +24,7 @@ REPORT  = $(AGENTEXP) report $(1) $(RUNS) --out $(TABLES)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-all demo test test-all check bench clean figures \
-	table1 table3 table4 table5 ecc-table1 ecc-table2 ecc-table3 ecc-table5 ecc-table6 \
+	table1 table2 table3 table4 table5 table7 table8 ecc-table1 ecc-table2 ecc-table3 ecc-table5 ecc-table6 \
 	ttx-table6 ttx-figures
 .NOTPARALLEL:  # two jobs must not write one run folder
 
@@ -71,6 +72,11 @@ table1: setup-all  ## MAP, table 1: three paradigms on three worlds, published b
 	$(call RUN3,table1)
 	$(call REPORT,table1)
 
+table2: setup-all  ## MAP, table 2: ARC-AGI-3, levels and score (small: games of our own)
+	$(call RUN,table2)
+	$(TABLE2LM)
+	$(call REPORT,table2)
+
 table3: setup-all  ## MAP, table 3: the target moves during the episode
 	$(call RUN,table3)
 	$(call REPORT,table3)
@@ -82,6 +88,13 @@ table4: setup-all  ## MAP, table 4: without stage 1, without stage 2
 table5: setup-all  ## MAP, table 5: without parts of the map
 	$(call RUN,table5)
 	$(call REPORT,table5)
+
+table7: setup-all  ## MAP, table 7: ARC-AGI-3, the remaining games
+	$(call RUN,table7)
+	$(call REPORT,table7)
+
+table8: table2  ## MAP, table 8: maps of ARC-AGI-3 games as text files
+	$(BIN)/python scripts/example_maps.py $(RUNS) --out $(TABLES)/table8
 
 ecc-table1: setup-all  ## paper 001, table 1: exploration without a task and what it is worth
 	$(call RUN3,ecc_table1)

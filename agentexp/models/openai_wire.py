@@ -7,6 +7,7 @@ the history.
 from __future__ import annotations
 
 import json
+import re
 from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -15,6 +16,8 @@ from pydantic_core import to_json
 
 from agentexp.core import Completion, Message, Sampling, Usage
 from agentexp.models.limiter import Transient
+
+_PICTURE = re.compile(r"!\[[^\]\n]*\]\((data:image/[a-z]+;base64,[A-Za-z0-9+/=]+)\)")
 
 
 def settings(
@@ -36,7 +39,20 @@ def settings(
 
 def encode(body: Mapping[str, Any], messages: Sequence[Message]) -> bytes:
     """The request as JSON."""
-    return to_json({**body, "messages": [{"role": role, "content": content} for role, content in messages]})
+    return to_json({**body, "messages": [{"role": role, "content": parts(content)} for role, content in messages]})
+
+
+def parts(content: str) -> str | list[dict[str, Any]]:
+    """A message's content as it is sent: text, or text and pictures where it holds any as Markdown with a data URL."""
+    if "](data:image/" not in content:
+        return content
+    found: list[dict[str, Any]] = []
+    for i, piece in enumerate(_PICTURE.split(content)):
+        if i % 2:
+            found.append({"type": "image_url", "image_url": {"url": piece}})
+        elif piece.strip():
+            found.append({"type": "text", "text": piece.strip()})
+    return found
 
 
 class Conversations:
@@ -68,14 +84,14 @@ class Conversations:
         if before[: len(known)] != known:  # identical strings are compared by address
             known, text = [], bytearray()
         for role, content in before[len(known) :]:
-            text += to_json({"role": role, "content": content}) + b","
+            text += to_json({"role": role, "content": parts(content)}) + b","
         self._kept[chat] = (before, text)
         self._bytes += len(text)
         while self._bytes > self._most_bytes:
             _, (_, dropped) = self._kept.popitem(last=False)
             self._bytes -= len(dropped)
         start = to_json({**body, "messages": []}).removesuffix(b"]}")
-        return b"".join((start, text, to_json({"role": last[0], "content": last[1]}), b"]}"))
+        return b"".join((start, text, to_json({"role": last[0], "content": parts(last[1])}), b"]}"))
 
 
 def decode(payload: bytes) -> dict[str, Any]:

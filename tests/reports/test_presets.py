@@ -11,6 +11,7 @@ from hydra.core.global_hydra import GlobalHydra
 from omegaconf import OmegaConf
 from report_kit import load, record, write_run
 
+from agentexp.envs.arc_agi3.catalog import MAIN6, OTHER19
 from agentexp.launch import conf_dir
 from agentexp.metrics.map_qa import CATEGORIES
 from agentexp.plan import flatten, identity
@@ -19,9 +20,11 @@ PRESETS = sorted(file.stem for file in (conf_dir() / "experiment").glob("*.yaml"
 # table or figure -> presets
 SOURCES = {
     "table1": ["table1"],
+    "table2": ["table2", "table2_lm"],
     "table3": ["table3"],
     "table4": ["table4"],
     "table5": ["table5"],
+    "table7": ["table7"],
     "fig3": ["fig3"],
     "fig4": ["table1"],
     "fig5": ["fig5"],
@@ -36,12 +39,15 @@ SOURCES = {
     "ttx-fig4": ["ttx_table6", "ttx_thinker", "ttx_reflexion", "ttx_best_of_n"],
     "ttx-fig5": ["ttx_fig5"],
 }
-ONE_SCALE = {"ttx_worlds": "small", "ttx_best_of_n": "paper"}  # presets that the other scale has no use for
+ONE_SCALE = {"table2_lm": "small", "ttx_worlds": "small", "ttx_best_of_n": "paper"}  # presets that the other scale has no use for
 # blocks without runs at one of the scales
 NO_RUNS = {"ttx-table6": ("PDDL", "Mean")}  # the mean is over all five
 BORROWED = ("fig4", "fig6", "ecc-fig4", "ttx-fig4")  # they show a part of what their presets run for tables
+NO_RUNS |= {"table2": tuple(map(str.upper, MAIN6)), "table7": tuple(map(str.upper, OTHER19))}  # small: games of our own
 WORLDS = {"AlfWorld": "alfworld", "TextCraft": "textcraft", "ScienceWorld": "scienceworld", "BabyAI": "babyai"}
-WORLDS |= {"Jericho": "jericho", "PDDL": "pddl"}
+WORLDS |= {"Jericho": "jericho", "PDDL": "pddl", "ArcAgi3": "arc_agi3"}
+ARC_GAMES = {"test": ("kd01", "lt01", "px01", "cm01", "gv01", "hz01"), "dev": ("fl01",), "main6": MAIN6, "other19": OTHER19}
+ARC_PROGRESS = {"levels": 1, "completed": 0, "baseline": [3], "plays": [{"used": [3], "completed": 0}]}
 
 
 @cache
@@ -79,7 +85,7 @@ def as_run(job):
     """The job as a run that has ended: what a report sees of it."""
     name = {"TTExplore": "ttexplore", "Reflexion": "reflexion", "BestOfN": "best_of_n"}
     name |= {"MapThenAct": "map", "ReAct": "react", "CoMap": "comap", "MapQa": "map_qa", "ExploreThenAct": "explore_then_act"}
-    model = f"scripted-{job['model.policy']}" if "model.policy" in job else job["model.name"]
+    model = f"scripted-{job['model.policy']}" if "model.policy" in job else job.get("model.name", "embedded")
     explorer = ""
     if job.get("paradigm.explore_steps") and not job["paradigm.direct_bonus"]:
         explorer = job.get("roles.explorer.policy") or job.get("roles.explorer.name") or model
@@ -116,6 +122,12 @@ def as_run(job):
         }
         for i in range(2)
     ]
+    if world(job) == "arc_agi3":
+        step = {**step, "info": {"progress": ARC_PROGRESS}}
+        kinds = ARC_GAMES[job["env.split"]]
+        records = [{**record(i, False, env="arc_agi3", notes=notes), "usage": usage, "seconds": 1.0} for i in range(len(kinds))]
+        for found, kind in zip(records, kinds, strict=True):
+            found |= {"trajectory": [step] * 3, "task": {**found["task"], "kind": kind}}
     return records, {
         "env": world(job),
         "paradigm": name[job["paradigm._target_"].rpartition(".")[2]],

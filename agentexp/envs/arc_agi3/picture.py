@@ -50,11 +50,16 @@ def markdown(grid: Grid, scale: int = 8) -> str:
 
 
 def read(text: str) -> Grid | None:
-    """The frame in a text that `markdown` wrote; None if there is none."""
+    """The frame in a text that `markdown` wrote; None if there is none or it is damaged."""
     match = _URL.search(text)
-    if match is None:
+    try:
+        return _pixels(base64.b64decode(match[1])) if match else None
+    except (ValueError, IndexError, struct.error, zlib.error):
         return None
-    data = base64.b64decode(match[1])
+
+
+def _pixels(data: bytes) -> Grid:
+    """The cells of a PNG as `png` writes it."""
     size, at, packed = struct.unpack(">I", data[16:20])[0], len(_MAGIC), b""
     while at < len(data):
         length, kind = struct.unpack(">I4s", data[at : at + 8])
