@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from agentexp.wise.core import Control, Explorer, VoxelWorld
 from agentexp.wise.coverage import BUDGETS, MARKS, Coverage, coverage
+from agentexp.wise.explore.clock import spread
 from agentexp.wise.navigate import Navigator
 from agentexp.wise.seen import SeenMap
 
@@ -29,7 +30,7 @@ class Exploration:
         seen: the map at the end.
         total: cells that can be seen.
         explorer: the explorer's own statistics.
-        step_ms: mean, p50, p99 of a whole step without the world (observe, decide, navigate).
+        step_ms, step_cpu_ms: of a whole step without the world (observe, decide, navigate), see `spread`.
     """
 
     world: str
@@ -44,11 +45,15 @@ class Exploration:
     total: int
     explorer: dict[str, Any]
     step_ms: dict[str, float]
+    step_cpu_ms: dict[str, float]
 
     def record(self) -> dict[str, Any]:
         """JSON values, without the curve, path and map."""
         return {
-            **{name: getattr(self, name) for name in ("world", "size", "seed", "budget", "steps", "total", "explorer", "step_ms")},
+            **{
+                name: getattr(self, name)
+                for name in ("world", "size", "seed", "budget", "steps", "total", "explorer", "step_ms", "step_cpu_ms")
+            },
             **asdict(self.coverage),
         }
 
@@ -88,29 +93,34 @@ def explore(
     navigator.reset(world.size, world.origin)
     score = SeenMap(world.size, world.origin)
     count = 0
-    curve, path, seconds = [], [], []
+    curve: list[int] = []
+    path: list[tuple[float, float]] = []
+    seconds: list[float] = []
+    cpu: list[float] = []
 
     def take_in() -> None:
         nonlocal count
         new = score.paint(frame.cells)
+        if len(frame.blocked):
+            score.block(frame.blocked)
         count += int(observable[new[:, 0], new[:, 1]].sum())
         curve.append(count)
         path.append((frame.pose.x, frame.pose.z))
 
     take_in()
     for step in range(1, budget + 1):
-        start = time.perf_counter()
+        start, busy = time.perf_counter(), time.thread_time()
         explorer.observe(frame)
         goal = explorer.goal(frame)
         control = Control() if goal is None else navigator.towards(frame, goal.x, goal.z)
         seconds.append(time.perf_counter() - start)
+        cpu.append(time.thread_time() - busy)
         if goal is None:
             break
         frame = world.act(control)
         take_in()
         if progress is not None and step % 500 == 0:
             progress(step, count / total)
-    ms = np.array(seconds or [0.0]) * 1000
     return Exploration(
         world=world.name,
         size=world.size,
@@ -123,5 +133,6 @@ def explore(
         seen=score,
         total=total,
         explorer=explorer.statistics(),
-        step_ms={"mean": float(ms.mean()), "p50": float(np.percentile(ms, 50)), "p99": float(np.percentile(ms, 99))},
+        step_ms=spread(seconds),
+        step_cpu_ms=spread(cpu),
     )

@@ -1,7 +1,7 @@
 """The body's way to a place: straight where nothing known is in the way, else A* over what is known. Shared by all methods.
 
-Ground that was never seen counts as free (so does the paper's VPT-Nav, which knows no map). Turning and walking happen in the same
-step while the remaining angle is small enough; the walk never leads into a cell known to be blocked.
+Ground that was never seen counts as free (so does the paper's VPT-Nav, which knows no map). Turning and walking happen in the
+same step while the remaining angle is small enough; the walk never leads into a cell known to be blocked.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from agentexp.wise.core import Control, Frame, Pose
 from agentexp.wise.seen import Mask, SeenMap
 
 DIAGONAL = 2**0.5
+WALK_WITHIN = 80.0
 MOVES = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (1, -1), (-1, 1), (-1, -1))
 
 
@@ -22,7 +23,9 @@ def bearing(pose: Pose, x: float, z: float) -> float:
     return float((np.degrees(np.arctan2(pose.x - x, z - pose.z)) - pose.yaw + 180) % 360 - 180)
 
 
-def astar(blocked: Mask, start: tuple[int, int], goal: tuple[int, int], limit: int = 20_000) -> tuple[list[tuple[int, int]], bool]:
+def astar(
+    blocked: Mask, start: tuple[int, int], goal: tuple[int, int], limit: int = 20_000
+) -> tuple[list[tuple[int, int]], bool]:
     """Cheapest way over 8 neighbours, corners not cut.
 
     Args:
@@ -31,7 +34,8 @@ def astar(blocked: Mask, start: tuple[int, int], goal: tuple[int, int], limit: i
         limit: most cells to expand.
 
     Returns:
-        The cells after the start up to the goal, and True; or those up to the cell nearest to the goal that was found, and False.
+        The cells after the start up to the goal, and True; or those up to the cell nearest to the goal that was found, and
+        False.
     """
     size = len(blocked)
     flat = blocked.tobytes()
@@ -87,7 +91,7 @@ class Navigator:
         look_ahead: how many cells of a planned way are cut short by walking straight.
     """
 
-    def __init__(self, turn_per_step: float | None = 30.0, walk_within: float = 60.0, look_ahead: int = 12) -> None:
+    def __init__(self, turn_per_step: float | None = 30.0, walk_within: float = WALK_WITHIN, look_ahead: int = 12) -> None:
         self.turn_per_step, self.walk_within, self.look_ahead = turn_per_step, walk_within, look_ahead
         self._map = SeenMap(1)
         self._blocked = 0
@@ -152,6 +156,10 @@ class Navigator:
             return Control(turn=turn)
         step = min(1.0, distance)
         ahead = np.deg2rad(yaw)
-        if left > 1 and self._blocked and not self._clear(pose.x, pose.z, pose.x - np.sin(ahead) * step, pose.z + np.cos(ahead) * step):
+        if (
+            left > 1
+            and self._blocked
+            and not self._clear(pose.x, pose.z, pose.x - np.sin(ahead) * step, pose.z + np.cos(ahead) * step)
+        ):
             return Control(turn=turn)
         return Control(forward=step, turn=turn)

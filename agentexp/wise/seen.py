@@ -1,7 +1,8 @@
 """What an explorer knows of the ground: cells seen, cells blocked, cells given up; and the field of view.
 
-The field of view is a sector of 70 degrees and radius 10 about the yaw (MrSteve's `fov_angle`, `fov_radius`; a smaller one makes
-the paper's coverage impossible). Its cells are tabled per degree of yaw and quarter of a block, so painting is one gather.
+The field of view is a sector of 70 degrees and radius 10 about the yaw (MrSteve's `fov_angle`, `fov_radius`; a smaller one
+makes the paper's coverage impossible). Its cells are tabled per degree of yaw and quarter of a block, so painting is one
+gather.
 """
 
 from __future__ import annotations

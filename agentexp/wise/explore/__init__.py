@@ -1,1 +1,1 @@
-"""Explorers: where to look next. All are `Explorer`s of `agentexp.wise.core`; the controller and the world are the same for all."""
+"""Explorers: where to look next. All are `Explorer`s of `agentexp.wise.core`; controller and world are the same for all."""

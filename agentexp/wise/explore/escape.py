@@ -1,7 +1,7 @@
 """The three escalating heuristics against standing still (appendix A.1).
 
-replan: fewer than five blocks in 30 s. reset: the second failure on the same target drops it and asks the map for another. rollback: the
-third, or coming back to the same key place again and again, goes to the nearest key node never visited.
+replan: fewer than five blocks in 30 s. reset: the second failure on the same target drops it and asks the map for another.
+rollback: the third, or coming back to the same key place again and again, goes to the nearest key node never visited.
 """
 
 from __future__ import annotations

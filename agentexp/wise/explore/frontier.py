@@ -3,9 +3,9 @@
     U_R(f) = alpha * Cover(f) + beta * Novel(f) - gamma * Dist(P, f)
 
 A frontier cell is an unseen cell next to a seen one (never a seen one: an agent that stands on its goal and looks the other way
-would stay there for ever). Cover is the unseen share of a window about it, Novel is 1 / (1 + visits of that window). Dist is what it
-takes to bring the cell into view, in steps: the walk up to the radius of view and the turn up to half its angle; over the
-region's side, at most 1.5.
+would stay there for ever). Cover is the unseen share of a window about it, Novel is 1 / (1 + visits of that window). Dist is
+what it takes to bring the cell into view, in steps: the walk up to the radius of view and the turn up to half its angle; over
+the region's side, at most 1.5.
 """
 
 from __future__ import annotations
@@ -14,14 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import ndimage
 
 from agentexp.wise.core import Pose
 from agentexp.wise.seen import Mask, SeenMap
 
 Rectangle = tuple[int, int, int, int]
 WINDOW = 0.6
-EIGHT = np.ones((3, 3), bool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +30,12 @@ class Reach:
     angle: float = 70.0
     turn_per_step: float | None = 30.0
 
-    def steps(self, pose: Pose, x: NDArray[np.float64], z: NDArray[np.float64]) -> NDArray[np.float64]:
+    def steps(self, pose: Pose, x: NDArray[np.floating], z: NDArray[np.floating]) -> NDArray[np.float64]:
         """Steps until points (x, z) come into view from the pose."""
         dx, dz = x - pose.x, z - pose.z
         walk = np.maximum(np.hypot(dx, dz) - self.radius, 0.0)
         if self.turn_per_step is None:
-            return walk
+            return np.asarray(walk)
         off = np.abs((np.degrees(np.arctan2(-dx, dz)) - pose.yaw + 180) % 360 - 180)
         result: NDArray[np.float64] = walk + np.maximum(off - self.angle / 2, 0.0) / self.turn_per_step
         return result
@@ -52,7 +50,10 @@ def box_sum(values: NDArray[np.int32], half: int) -> NDArray[np.int32]:
 
 
 def frontier(seen: SeenMap, region: Rectangle, among: Mask | None = None) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Map indices of the wanted cells of the region that touch a seen cell; all its wanted cells where none does."""
+    """Map indices of the wanted cells of the region that touch a seen free cell; all its wanted cells where none does.
+
+    `among`, bool of the region's shape, takes the place of its wanted cells.
+    """
     x0, x1, z0, z1 = region
     wanted = seen.wanted[x0:x1, z0:z1] if among is None else among
     a, c = max(x0 - 1, 0), max(z0 - 1, 0)
@@ -66,31 +67,6 @@ def frontier(seen: SeenMap, region: Rectangle, among: Mask | None = None) -> tup
     return i + x0, j + z0
 
 
-def remainder(seen: SeenMap, region: Rectangle, overlap: int, done_share: float) -> tuple[Rectangle, Mask] | None:
-    """What of a region is still to be seen before it is left: a window and the cells in it; None when it is done.
-
-    While more than `done_share` of the region is unseen these are all its unseen cells. After that, only those cut off from the
-    unseen ground outside: the others are seen in passing when that ground is. Cut-off pieces up to `overlap` cells beyond the region
-    always belong to it, since nothing will lead the agent back to them.
-    """
-    x0, x1, z0, z1 = region
-    a, b, c, d = max(x0 - overlap, 0), min(x1 + overlap, seen.size), max(z0 - overlap, 0), min(z1 + overlap, seen.size)
-    wanted = seen.wanted[a:b, c:d]
-    labels, count = ndimage.label(wanted, EIGHT)
-    if not count:
-        return None
-    open_ = np.zeros(count + 1, bool)
-    for inner, edge in ((a > 0, labels[0]), (b < seen.size, labels[-1]), (c > 0, labels[:, 0]), (d < seen.size, labels[:, -1])):
-        if inner:
-            open_[edge] = True
-    open_[0] = True
-    left = ~open_[labels]
-    inside = np.s_[x0 - a : x1 - a, z0 - c : z1 - c]
-    if wanted[inside].mean() > done_share:
-        left[inside] = wanted[inside]
-    return ((a, b, c, d), left) if left.any() else None
-
-
 class Frontier:
     """Eq. 12.
 
@@ -99,12 +75,14 @@ class Frontier:
         reach: of the agent's view.
     """
 
-    def __init__(self, cover: float = 0.2, novel: float = 0.1, distance: float = 0.7, reach: Reach | None = None) -> None:
+    def __init__(self, cover: float = 0.05, novel: float = 0.05, distance: float = 0.9, reach: Reach | None = None) -> None:
         self.cover, self.novel, self.distance = cover, novel, distance
         self.reach = reach or Reach()
         self.half = max(1, round(WINDOW * self.reach.radius))
 
-    def best(self, seen: SeenMap, visits: NDArray[np.int32], region: Rectangle, pose: Pose, among: Mask | None = None) -> tuple[int, int] | None:
+    def best(
+        self, seen: SeenMap, visits: NDArray[np.int32], region: Rectangle, pose: Pose, among: Mask | None = None
+    ) -> tuple[int, int] | None:
         """The frontier cell of the greatest utility; None when the region has no wanted cell.
 
         Args:
@@ -112,6 +90,7 @@ class Frontier:
             visits: ticks spent in each cell, with a margin of at least `half` cells on every side.
             region: half-open ranges (x0, x1, z0, z1) of map cells.
             pose: of the agent, world coordinates.
+            among: bool of the region's shape, the cells that count; all its wanted cells by default.
         """
         i, j = frontier(seen, region, among)
         if not len(i):

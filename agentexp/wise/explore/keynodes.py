@@ -1,7 +1,7 @@
 """Key nodes: places of the explored ground that stand for their neighbourhood.
 
-The first free cell seen in each square of a lattice becomes a node; it is visited once the agent was within `near` blocks. They are the
-sites of the local tier's Voronoi diagram and what the last escape heuristic goes back to.
+The first free cell seen in each square of a lattice becomes a node; it is visited once the agent was within `near` blocks.
+They are the sites of the local tier's Voronoi diagram and what the last escape heuristic goes back to.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class KeyNodes:
                 # Written backwards, so that of several cells of a square the first one stays.
                 a, b, free = a[fresh][::-1], b[fresh][::-1], free[fresh][::-1]
                 self._x[a, b], self._z[a, b] = free[:, 0], free[:, 1]
-        a, b = int(x) // self.spacing, int(z) // self.spacing
-        around = np.s_[max(a - 1, 0) : a + 2, max(b - 1, 0) : b + 2]
+        i, j = int(x) // self.spacing, int(z) // self.spacing
+        around = np.s_[max(i - 1, 0) : i + 2, max(j - 1, 0) : j + 2]
         off = np.hypot(self._x[around] + 0.5 - x, self._z[around] + 0.5 - z)
         self._visited[around] |= (self._x[around] >= 0) & (off <= self.near)
 

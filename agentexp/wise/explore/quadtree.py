@@ -2,12 +2,12 @@
 
     U_G(N) = alpha * Depth(N) - beta * Dist(P, N)
 
-Depth is the paper's "normalized depth or unexplored granularity": (level / D) times the wanted share of the node's cells. Dist is
-the distance to the node's centre over the map's diagonal. Candidates are the leaves, where Depth is greatest.
+Depth is the paper's "normalized depth or unexplored granularity": (level / D) times the wanted share of the node's cells.
+Dist is the distance to the node's centre over the map's diagonal. Candidates are the leaves, where Depth is greatest.
 
-Every newly seen cell lowers one counter per level. A query pops nodes in the order of an upper bound (all of the node's wanted cells
-in one leaf, the nearest leaf centre the node may have), so that it opens few of the n leaves: O(log n)-like on average, not in the
-worst case; `visited` has the counts.
+Every newly seen cell lowers one counter per level. A query pops nodes in the order of an upper bound (all of the node's
+wanted cells in one leaf, the nearest leaf centre the node may have), so that it opens few of the n leaves: O(log n)-like on
+average, not in the worst case; `visited` has the counts.
 """
 
 from __future__ import annotations
@@ -66,13 +66,15 @@ class Quadtree:
         depth = self.counts[-1] / self.cells[-1]
         return np.where(self.counts[-1] > 0, self.alpha * depth - self.beta * far, -np.inf)
 
-    def best(self, x: float, z: float, skip: Mask | None = None) -> tuple[int, int] | None:
+    def best(self, x: float, z: float, skip: Mask | None = None, alpha: float | None = None) -> tuple[int, int] | None:
         """The leaf (i, j) of the greatest utility from (x, z) in map coordinates; None when nothing is wanted.
 
-        `skip`, bool of shape (2**k, 2**k), leaves out the nodes of level k that it marks.
+        `skip`, bool of shape (2**k, 2**k), leaves out the nodes of level k that it marks; `alpha` takes the
+        place of the weight of Depth (0: the nearest leaf with anything wanted).
         """
         if not self.counts[0][0, 0]:
             return None
+        alpha = self.alpha if alpha is None else alpha
         checked = -1 if skip is None else len(skip).bit_length() - 1
         far = self.beta / (self.size * 2**0.5)
         smallest = int(self.cells[-1].min())
@@ -102,7 +104,7 @@ class Quadtree:
                         share = min(1.0, count / smallest)
                         dx = max(x0 + half - x, 0.0, x - x1 + half)
                         dz = max(z0 + half - z, 0.0, z - z1 + half)
-                    bound = self.alpha * share - far * (dx * dx + dz * dz) ** 0.5
+                    bound = alpha * share - far * (dx * dx + dz * dz) ** 0.5
                     heappush(heap, (-bound, level, a, b))
         self.visited.append(popped)
         return None

@@ -2,9 +2,9 @@
 
     U_L(U) = alpha * Area(U) - beta * Dist(P, U)
 
-Residual regions are connected groups of wanted cells of at least `min_area` cells that lie in the present region or are enclosed by seen
-ground (a tier that may go anywhere thrashes), cut by the Voronoi cells V_j = {p : |p - s_j| <= |p - s_k|} of the key nodes. Area is
-over the largest area an enclosed group may have, Dist over twice the window's reach.
+Residual regions are connected groups of wanted cells of at least `min_area` cells that lie in the present region or are
+enclosed by seen ground (a tier that may go anywhere thrashes), cut by the Voronoi cells V_j = {p : |p - s_j| <= |p - s_k|} of
+the key nodes. Area is over the largest area an enclosed group may have, Dist over twice the window's reach.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from scipy.spatial import cKDTree
 
 from agentexp.wise.core import Pose
 from agentexp.wise.explore.frontier import Reach
+from agentexp.wise.explore.regions import enclosed
 from agentexp.wise.seen import Cells, SeenMap
 
 
@@ -77,16 +78,11 @@ class Voronoi:
         if not count or not len(sites):
             return []
         areas = np.bincount(labels.ravel(), minlength=count + 1)
-        open_ = np.zeros(count + 1, bool)
-        # A group that runs on beyond the window is not enclosed; one that ends at the edge of the map is.
-        for inner, edge in ((x0 > 0, labels[0]), (x1 < size, labels[-1]), (z0 > 0, labels[:, 0]), (z1 < size, labels[:, -1])):
-            if inner:
-                open_[edge] = True
-        enclosed = ~open_ & (areas <= self.max_area)
+        whole = enclosed(labels, count, (x0, x1, z0, z1), size) & (areas <= self.max_area)
         at = np.argwhere(labels > 0)
         label = labels[at[:, 0], at[:, 1]]
-        at = at + (x0, z0)
-        keep = enclosed[label]
+        at = at + np.array([x0, z0])
+        keep = whole[label]
         if region is not None:
             keep |= (at[:, 0] >= region[0]) & (at[:, 0] < region[1]) & (at[:, 1] >= region[2]) & (at[:, 1] < region[3])
         keep &= areas[label] >= self.min_area
@@ -101,7 +97,7 @@ class Voronoi:
             mine = piece == k
             near = float(steps[mine].min()) / (2 * self.window)
             utility = self.area * min(1.0, int(mine.sum()) / self.max_area) - self.distance * near
-            found.append(Residue(cells[mine], utility, bool(enclosed[label[mine][0]])))
+            found.append(Residue(cells[mine], utility, bool(whole[label[mine][0]])))
         return sorted(found, key=lambda residue: -residue.utility)
 
     def nearest(self, seen: SeenMap, cells: NDArray[np.int32], pose: Pose) -> tuple[int, int] | None:

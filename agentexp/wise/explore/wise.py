@@ -1,8 +1,8 @@
 """WISE's multi-scale progressive exploration (section 3.3, appendix A.1): three tiers and the escape heuristics.
 
-A decision asks, in this order: the local tier for ground left behind (every 40 steps), the regional tier for the frontier of the
-present region, the global tier for the next region. Without the regional tier the global tier's leaf is itself the goal. Every goal is
-an unseen cell, and is done when it has been seen.
+A decision asks the regional tier for the frontier of the present region; once that is done, the local tier (every 40 steps at
+most) for ground left behind near by; then the global tier for the next region. Without the regional tier the global tier's
+leaf is itself the goal. Every goal is an unseen cell, and is done when it has been seen.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from agentexp.errors import UserError
 from agentexp.wise.core import Frame, Goal, Pose
 from agentexp.wise.explore.clock import Decisions
 from agentexp.wise.explore.escape import Escape
-from agentexp.wise.explore.frontier import Frontier, Reach, Rectangle, remainder
+from agentexp.wise.explore.frontier import Frontier, Reach, Rectangle
 from agentexp.wise.explore.keynodes import KeyNodes
 from agentexp.wise.explore.quadtree import Quadtree
+from agentexp.wise.explore.regions import Regions
 from agentexp.wise.explore.voronoi import Residue, Voronoi
-from agentexp.wise.seen import Cells, SeenMap
+from agentexp.wise.seen import Cells, Mask, SeenMap
 
 Tiers = Literal["global", "global+regional", "all"]
 TIERS: tuple[Tiers, ...] = ("global", "global+regional", "all")
@@ -34,13 +35,14 @@ class WiseExplorer:
         tiers: which tiers take part.
         depth: levels of the quadtree; null for the paper's (5 up to 128 blocks, 6 above).
         alpha_g, beta_g: weights of eq. 11.
-        region: greatest side of a region in blocks; the region is the deepest quadtree level of at least half of it.
+        region: greatest side of a region in blocks.
+        around, tidy, done_share, overlap, crumb: order of the regions, and when one is done; see `Regions`.
         cover, novel, distance: weights of eq. 12.
         area, local_distance: weights of eq. 13.
         local_every: steps between two updates of the local tier.
-        min_area: cells of the smallest group that the local tier goes for.
-        done_share: a region is left once at most this share of its cells is unseen and not in sight of its frontier.
-        patience: steps per step of distance, plus 40, after which a goal is given up.
+        min_area, max_area: cells of the smallest and largest group that the local tier goes for.
+        local_window: how far from the agent it looks, in blocks.
+        patience: steps per block of distance, plus 40, after which a goal is given up.
         view_angle, view_radius, turn_per_step: of the agent, as in the world.
     """
 
@@ -50,16 +52,21 @@ class WiseExplorer:
         depth: int | None = None,
         alpha_g: float = 0.6,
         beta_g: float = 0.4,
-        region: int = 24,
-        cover: float = 0.2,
-        novel: float = 0.1,
-        distance: float = 0.7,
+        region: int = 12,
+        around: int = 3,
+        tidy: float = 3.0,
+        done_share: float = 0.1,
+        overlap: int = 2,
+        crumb: int = 4,
+        cover: float = 0.05,
+        novel: float = 0.05,
+        distance: float = 0.9,
         area: float = 0.5,
         local_distance: float = 0.5,
         local_every: int = 40,
         min_area: int = 60,
-        done_share: float = 0.15,
-        overlap: int = 8,
+        max_area: int = 512,
+        local_window: int = 32,
         patience: float = 3.0,
         view_angle: float = 70.0,
         view_radius: float = 10.0,
@@ -67,16 +74,13 @@ class WiseExplorer:
     ) -> None:
         if tiers not in TIERS:
             raise UserError(f"explorer.tiers is {tiers!r}; choose one of {', '.join(TIERS)}.")
-        self.tiers = tiers
-        self.depth = depth
+        self.tiers, self.depth = tiers, depth
         self.alpha_g, self.beta_g = alpha_g, beta_g
-        self.region = region
-        self.done_share = done_share
-        self.overlap = overlap
         self.local_every, self.patience = local_every, patience
-        reach = Reach(view_radius, view_angle, turn_per_step)
-        self._frontier = Frontier(cover, novel, distance, reach)
-        self._voronoi = Voronoi(area, local_distance, min_area, max_area=2 * region * region, window=2 * region, reach=reach)
+        self._reach = Reach(view_radius, view_angle, turn_per_step)
+        self._order = (region, around, tidy, done_share, overlap, crumb)
+        self._frontier = Frontier(cover, novel, distance, self._reach)
+        self._voronoi = Voronoi(area, local_distance, min_area, max_area, local_window, self._reach)
         self.reset(128, (0, 0), 0)
 
     def reset(self, size: int, origin: tuple[int, int], seed: int) -> None:
@@ -84,22 +88,18 @@ class WiseExplorer:
         self.seen = SeenMap(size, origin)
         depth = self.depth if self.depth is not None else 5 if size <= 128 else 6
         self.tree = Quadtree(size, depth, self.alpha_g, self.beta_g)
-        self._level = next((k for k in range(depth) if size / 2**k <= self.region), depth)
+        self.regions = Regions(self.seen, self.tree, *self._order, reach=self._reach)
         self.nodes = KeyNodes(size)
         self.escape = Escape()
-        self._margin = self._frontier.half + 1
+        self._margin = self._frontier.half + max(1, self._order[4])
         self._visits: NDArray[np.int32] = np.zeros((size + 2 * self._margin, size + 2 * self._margin), np.int32)
         self._clock = Decisions()
         self._goal: tuple[int, int] | None = None
         self._tier = ""
         self._until = 0
-        self._rectangle: Rectangle | None = None
         self._residue: Residue | None = None
-        self._left = np.zeros((2**self._level, 2**self._level), bool)
-        self._final = False
-        self._next_local = 0
-        self._blocked = 0
-        self._flooded = 0
+        self._next_local = self._next_flood = 0
+        self._blocked = self._flooded = 0
 
     # ------------------------------------------------------------------------------------------------------- observing
 
@@ -139,15 +139,18 @@ class WiseExplorer:
 
     def _decide(self, frame: Frame) -> None:
         self._give_up_unreachable(frame)
-        if not self.seen.left:
+        if self.tiers == "global":
+            self._set(self._leaf(frame.pose), "global", frame)
             return
-        chosen = self._local(frame) if self.tiers == "all" else None
-        tier = "local"
-        if chosen is None and self.tiers != "global" and self._rectangle is not None:
-            chosen, tier = self._regional(frame), "regional"
-        if chosen is None:
-            chosen, tier = self._global(frame), "global"
-        self._set(chosen, tier, frame)
+        cell, tier = self._residual(frame.pose), "local"
+        if cell is None:
+            cell, tier = self._regional(self.regions.left(), frame.pose), "regional"
+        if cell is None:
+            self.regions.leave()
+            cell, tier = self._local(frame), "local"
+        if cell is None:
+            cell, tier = self._regional(self.regions.next(frame.pose), frame.pose), "global"
+        self._set(cell, tier, frame)
 
     def _set(self, cell: tuple[int, int] | None, tier: str, frame: Frame) -> None:
         self._goal, self._tier = cell, tier
@@ -155,42 +158,27 @@ class WiseExplorer:
             self._clock.tiers[tier] += 1
             self._until = frame.tick + int(self.patience * frame.pose.distance(*self.seen.centre(*cell))) + 40
 
-    def _global(self, frame: Frame) -> tuple[int, int] | None:
-        if self.tiers == "global":
-            leaf = self.tree.best(*self._at(frame.pose))
-            return leaf and self._frontier.best(self.seen, self._visits, self.tree.rectangle(self.tree.depth, *leaf), frame.pose)
-        up = self.tree.depth - self._level
-        while self.seen.left:
-            leaf = self.tree.best(*self._at(frame.pose), None if self._final else self._left)
-            if leaf is None:
-                self._final = True
-                continue
-            node = leaf[0] >> up, leaf[1] >> up
-            self._rectangle = self.tree.rectangle(self._level, *node)
-            chosen = self._regional(frame)
-            if chosen is not None:
-                return chosen
-        return None
-
-    def _regional(self, frame: Frame) -> tuple[int, int] | None:
-        assert self._rectangle is not None
-        found = remainder(self.seen, self._rectangle, self.overlap, 0.0 if self._final else self.done_share)
-        if found is None:
-            x0, x1, z0, z1 = self._rectangle
-            size = self.seen.size / 2**self._level
-            self._left[int((x0 + x1) / 2 / size), int((z0 + z1) / 2 / size)] = True
-            self._rectangle = None
+    def _leaf(self, pose: Pose) -> tuple[int, int] | None:
+        leaf = self.tree.best(*self._at(pose))
+        if leaf is None:
             return None
-        return self._frontier.best(self.seen, self._visits, found[0], frame.pose, found[1])
+        return self._frontier.best(self.seen, self._visits, self.tree.rectangle(self.tree.depth, *leaf), pose)
+
+    def _regional(self, left: tuple[Rectangle, Mask] | None, pose: Pose) -> tuple[int, int] | None:
+        return None if left is None else self._frontier.best(self.seen, self._visits, left[0], pose, left[1])
 
     def _local(self, frame: Frame) -> tuple[int, int] | None:
-        if frame.tick >= self._next_local:
-            self._next_local = frame.tick + self.local_every
-            found = self._voronoi.residues(self.seen, self.nodes.sites(), None, frame.pose)
-            self._residue = found[0] if found else None
+        if self.tiers != "all" or frame.tick < self._next_local:
+            return None
+        self._next_local = frame.tick + self.local_every
+        found = self._voronoi.residues(self.seen, self.nodes.sites(), None, frame.pose)
+        self._residue = found[0] if found else None
+        return self._residual(frame.pose)
+
+    def _residual(self, pose: Pose) -> tuple[int, int] | None:
         if self._residue is None:
             return None
-        cell = self._voronoi.nearest(self.seen, self._residue.cells, frame.pose)
+        cell = self._voronoi.nearest(self.seen, self._residue.cells, pose)
         if cell is None:
             self._residue = None
         return cell
@@ -202,9 +190,9 @@ class WiseExplorer:
 
     def _give_up_unreachable(self, frame: Frame) -> None:
         """Cells behind known obstacles on all sides are wanted no more. Looked for only when new obstacles were met."""
-        if self._blocked == self._flooded or frame.tick < self._next_local:
+        if self._blocked == self._flooded or frame.tick < self._next_flood:
             return
-        self._flooded = self._blocked
+        self._flooded, self._next_flood = self._blocked, frame.tick + self.local_every
         areas, _ = ndimage.label(~self.seen.blocked)
         here = areas[self.seen.cell(frame.pose.x, frame.pose.z)]
         if here:
@@ -221,7 +209,7 @@ class WiseExplorer:
             return
         near = np.argwhere(self.seen.wanted[max(i - 3, 0) : i + 4, max(j - 3, 0) : j + 4]).astype(np.int32)
         self._give_up(near + np.array([max(i - 3, 0), max(j - 3, 0)], np.int32))
-        self._rectangle = None
+        self.regions.leave()
         if stage == "rollback":
             self._set(self.nodes.unvisited(self.seen, *self._at(frame.pose)), "escape", frame)
 

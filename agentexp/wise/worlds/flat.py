@@ -151,7 +151,7 @@ class FlatWorld:
         raise UserError(f"The flat world knows no command {text!r}; choose world=sim for tasks with things in them.")
 
     def truth(self) -> Mapping[str, Any]:
-        """"passable" and "observable", bool of shape (size, size): free cells, and what can be seen from where one can get to."""
+        """Bool maps of shape (size, size): "passable" cells, and those "observable" from where one can get to."""
         inner = slice(self._margin, self._margin + self.size)
         return {"passable": ~self._solid[inner, inner], "observable": self._observable}
 

@@ -19,8 +19,8 @@ WALLS, ROOMS, TREES = 1.6e-3, 1.6e-3, 3e-2
 def obstacles(kind: Kind, size: int, density: float, rng: np.random.Generator) -> Mask:
     """Solid cells, bool of shape (size, size).
 
-    walls: straight, one block thick, 10 to 30 long. rooms: rings of 8 to 14 a side with one door of 2, so that the inside cannot be
-    seen from without. trees: single trunks, or four in a square. mixed: half as many of each.
+    walls: straight, one block thick, 10 to 30 long. rooms: rings of 8 to 14 a side with one door of 2, so that the inside
+    cannot be seen from without. trees: single trunks, or four in a square. mixed: half as many of each.
 
     Raises:
         UserError: for an unknown kind.
@@ -69,4 +69,4 @@ def observable(solid: Mask, spawn: tuple[int, int]) -> Mask:
     areas, _ = ndimage.label(~solid)
     free = areas == areas[spawn]
     near: Mask = ndimage.binary_dilation(free, np.ones((3, 3), bool))
-    return free | (near & solid)
+    return np.asarray(free | (near & solid))

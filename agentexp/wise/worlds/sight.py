@@ -38,5 +38,5 @@ class Sight:
         `solid` must reach at least the radius beyond (x, z) on every side.
         """
         lines = self._lines[offsets[:, 0] + self.reach, offsets[:, 1] + self.reach]
-        hidden: Mask = solid[lines[..., 0] + x, lines[..., 1] + z].any(axis=1)
-        return ~hidden
+        hidden = solid[lines[..., 0] + x, lines[..., 1] + z].any(axis=1)
+        return np.asarray(~hidden)
