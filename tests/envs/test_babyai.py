@@ -119,6 +119,7 @@ def test_an_order_can_be_told_in_both_wordings() -> None:
 # ---------------------------------------------------------------------------------------------------------------- episodes
 
 
+@pytest.mark.slow
 def test_the_expert_solves_all_112_and_the_score_says_so(env: BabyAI) -> None:
     lengths = []
     for task in env.tasks("test"):
