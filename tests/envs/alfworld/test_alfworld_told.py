@@ -7,7 +7,7 @@ import pytest
 from agentexp.core import CognitiveMap, Step
 from agentexp.envs.alfworld.card import PUT
 from agentexp.envs.alfworld.facts import HouseFacts
-from agentexp.envs.alfworld.told import Known, Rules
+from agentexp.envs.alfworld.told import Known, Remembered, Rules
 
 
 def house() -> HouseFacts:
@@ -39,6 +39,16 @@ def test_what_the_agent_sees_overrules_the_map() -> None:
     tracker = house()
     tracker.observe("go to desk 1", Step("You arrive at desk 1. On the desk 1, you see nothing."))
     assert known.where("cd", tracker) == []
+
+
+def test_a_map_overrules_what_is_remembered() -> None:
+    by_heart = [("cd 1", "desk 1"), ("cd 2", "safe 1"), ("mug 1", "desk 1")]
+    assert Remembered(None, by_heart).where("cd", house()) == by_heart[:2]
+    known = Remembered(CognitiveMap(spatial=[{"thing": "mug 1", "relation": "on", "place": "desk 1"}]), by_heart)
+    assert known.where("cd", house()) == [("cd 2", "safe 1")], "the map has seen the desk: no cd there"
+    elsewhere = Remembered(CognitiveMap(spatial=[{"thing": "cd 2", "relation": "on", "place": "desk 1"}]), by_heart)
+    assert elsewhere.where("cd", house()) == [("cd 2", "desk 1")]
+    assert Remembered(None, by_heart).was_seen("desk 1") is False, "memory is no reason to search elsewhere first"
 
 
 @pytest.mark.parametrize(
