@@ -20,8 +20,9 @@ from agentexp.config import (
     split_env,
     split_model,
 )
-from agentexp.core import Env, Model
+from agentexp.core import Env, Model, Paradigm
 from agentexp.errors import UserError
+from agentexp.kinds import check_component
 from agentexp.rollout import Budget, Limits
 from agentexp.scrub import clean_logging, remember, remember_environment, scrub
 
@@ -90,9 +91,11 @@ def resolved(node: Any) -> tuple[Config, Overrides]:
 
 def make_run(config: Config, overrides: Overrides) -> Run:
     """Check everything and construct the run; starts nothing."""
+    from agentexp.actions import ParseSettings
     from agentexp.hooks import Plans
     from agentexp.plan import run_folder
     from agentexp.runner import Run
+    from agentexp.tracking import Tracker
 
     settings = check_root(config, overrides)
     if settings.command not in UNUSED:
@@ -100,10 +103,9 @@ def make_run(config: Config, overrides: Overrides) -> Run:
     if settings.command == "act" and not settings.maps:
         raise UserError("maps has no value. Set maps=... to the run folder that `agentexp map` printed.")
     env_settings, env_node = split_env(config["env"], overrides)
-    env_spec = checked(env_node, "env", overrides)
+    env_spec = checked(env_node, "env", overrides, Env)
     env = targets.build(env_spec)
-    if not isinstance(env, Env):
-        raise UserError(f"env._target_={env_spec['_target_']} is not an environment; see the protocol Env in agentexp/core.py.")
+    check_component(env, Env, "env", env_spec["_target_"])
     models = {"actor": _model(config["model"], "model", overrides)}
     for role, node in (config.get("roles") or {}).items():
         models[role] = _model(node, f"roles.{role}", overrides)
@@ -112,15 +114,15 @@ def make_run(config: Config, overrides: Overrides) -> Run:
     for model in models.values():
         if isinstance(model, ChecksEnv):
             model.check(env)
-    paradigm = build(config["paradigm"], "paradigm", overrides)
+    paradigm = build(config["paradigm"], "paradigm", overrides, Paradigm)
     _check_roles(config, paradigm)
     taken = getattr(paradigm, "split", None) if isinstance(paradigm, Plans) else None
     if taken is not None and env_settings.split != taken:
         raise UserError(f"{settings.command} takes its tasks from paradigm.split={taken}; leave env.split out.")
     if env_settings.split not in env.splits() and not isinstance(paradigm, Plans):  # else it takes its tasks elsewhere
         raise UserError(f"env.split={env_settings.split} is not a split of {env.name}. Choices: {', '.join(env.splits())}.")
-    parsing = build(config["parsing"], "parsing", overrides)
-    logger = build(config["logger"], "logger", overrides)
+    parsing = build(config["parsing"], "parsing", overrides, ParseSettings)
+    logger = build(config["logger"], "logger", overrides, Tracker)
     concurrency = settings.concurrency or default_concurrency(models["actor"], env_settings.in_process)
     known = {key: value for key, value in config.items() if key not in UNUSED[settings.command]}
     root = Path(settings.output_root).expanduser()
@@ -201,9 +203,7 @@ def _check_roles(config: Mapping[str, Any], paradigm: Any) -> None:
 
 
 def _model(node: Any, path: str, overrides: Overrides) -> Model:
-    model = build(split_model(node, path, overrides), path, overrides)
-    if not isinstance(model, Model):
-        raise UserError(f"{path}._target_ is not a model; see the protocol Model in agentexp/core.py.")
+    model: Model = build(split_model(node, path, overrides), path, overrides, Model)
     return model
 
 

@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 from agentexp import targets
 from agentexp.errors import UserError
+from agentexp.kinds import check_component, check_target, kind_of
 
 Json = Any
 
@@ -164,20 +165,28 @@ def split_model(node: Json, path: str, overrides: Overrides) -> dict[str, Json]:
     return {key: value for key, value in node.items() if key not in MODEL_KEYS}
 
 
-def build(node: Json, path: str, overrides: Overrides) -> Any:
+def build(node: Json, path: str, overrides: Overrides, kind: type | None = None) -> Any:
     """Check `node` against the signature of its `_target_` and construct it; nested components first.
 
+    Args:
+        kind: the protocol or class that the component has to follow, see `agentexp.kinds`; None: any.
+
     Raises:
-        UserError: unknown key, wrong type, missing value, or a `_target_` that cannot be imported.
+        UserError: unknown key, wrong type, missing value, or a `_target_` that cannot be imported or is of another kind.
     """
-    return targets.build(checked(node, path, overrides))
+    component = targets.build(checked(node, path, overrides, kind))
+    if kind is not None:
+        check_component(component, kind, path, str(node["_target_"]))
+    return component
 
 
-def checked(node: Json, path: str, overrides: Overrides) -> dict[str, Json]:
+def checked(node: Json, path: str, overrides: Overrides, kind: type | None = None) -> dict[str, Json]:
     """The component's config with every value checked and text restored, ready for `targets.build` (also in a worker)."""
     if not isinstance(node, Mapping) or "_target_" not in node:
         raise UserError(f"{path} must be a component with a _target_ (a Python class), for example {path}=<choice>.")
     target = targets.locate(str(node["_target_"]), path)
+    if kind is not None:
+        check_target(target, kind, path, str(node["_target_"]))
     parameters = targets.parameters(target, f"{path}._target_={node['_target_']}")
     hints = _hints(target)
     takes_any = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
@@ -194,7 +203,7 @@ def checked(node: Json, path: str, overrides: Overrides) -> dict[str, Json]:
             hint = nearest(str(key), valid)
             raise UserError(f"'{where}' is not a setting of {node['_target_']}.{hint} Valid keys: {', '.join(sorted(valid))}.")
         if isinstance(value, Mapping) and "_target_" in value:
-            result[key] = checked(value, where, overrides)
+            result[key] = checked(value, where, overrides, kind_of(hints.get(key)))
         else:
             result[key] = check_value(value, hints.get(key, Any), where, overrides)
     for key, parameter in parameters.items():

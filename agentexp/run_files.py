@@ -58,6 +58,7 @@ def _check_shape(path: Path, value: Any, place: str, kind: type) -> None:
         value = value[name]
     if value is None and "." in place:  # a group that was not chosen
         return
-    if not isinstance(value, kind) or (place == "planned" and kind is list and not all(isinstance(key, str) for key in value)):
+    whole = isinstance(value, kind)
+    if not whole or (place == "planned" and isinstance(value, list) and not all(isinstance(key, str) for key in value)):
         names = {str: "a text", list: "a list", dict: "an object", int: "a number"}
         raise UserError(f"{path}: '{place}' must be {names[kind]}{' of texts' if place == 'planned' else ''}. {_MEND}")

@@ -17,12 +17,11 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+from agentexp import interrupt
 from agentexp.context import SETUP_FILE, RunContext
 from agentexp.core import Episode, Model, Step, Task
 from agentexp.errors import ContextOverflow, FatalError, HarnessError, UserError
 from agentexp.hooks import ARTEFACTS_FILE, Finalises, Prepares
-from agentexp.interrupt import exit_code as signal_exit_code
-from agentexp.interrupt import on_interrupt
 from agentexp.knowledge import find_knowledge, save_knowledge
 from agentexp.manifest import build_manifest, differences, settle
 from agentexp.progress import Progress, Tally, show_result
@@ -48,7 +47,7 @@ def exit_code(summary: Summary) -> int:
     """0: all planned episodes finished; 1: harness errors left, or stopped by a fatal error; 130, 143: interrupted."""
     stopped = summary.get("stopped_by", "")
     if stopped and stopped != "fatal":
-        return signal_exit_code(stopped)
+        return interrupt.exit_code(stopped)
     return 1 if stopped or summary["harness_errors"] or summary["partial"] else 0
 
 
@@ -113,7 +112,7 @@ class _Job:
             if self.run.nested:
                 await work
             else:
-                with on_interrupt(stop):
+                with interrupt.on_interrupt(stop):
                     await work
         except asyncio.CancelledError:
             if not stopped:

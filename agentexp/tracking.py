@@ -158,6 +158,7 @@ class WandbLogger:
         return run
 
     def _init(self, wandb: Any, folder: Path, name: str, config: dict[str, Any], run_id: str, mode: str) -> Any:
+        os.environ.setdefault("WANDB_DISABLE_WEAVE", "true")  # else wandb advertises it on stderr wherever openai is imported
         settings = wandb.Settings(
             console="off",
             silent=True,

@@ -70,8 +70,8 @@ def find_sources(runs: Runs) -> list[Source]:
     for name, folder in zip(_names(folders), folders, strict=True):
         try:
             found.append(_source(name, folder))
-        except UserError as problem:
-            problems.append(problem)
+        except UserError as error:
+            problems.append(error)
     if not found:
         raise problems[0]
     for problem in problems:
