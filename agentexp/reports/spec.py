@@ -136,7 +136,7 @@ def names() -> list[str]:
     """The tables and figures that come with agentexp."""
     folder = resources.files("agentexp.reports").joinpath("specs")
     found = [item.name.removesuffix(".yaml") for item in folder.iterdir() if item.name.endswith(".yaml")]
-    return sorted(found, key=lambda name: ("fig" in name, name.startswith("ecc"), name))
+    return sorted(found, key=lambda name: ("fig" in name, name.startswith(("ecc", "ttx")), name))
 
 
 def load_spec(name: str) -> Spec:

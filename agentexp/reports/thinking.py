@@ -39,15 +39,17 @@ def counts(name: str) -> Callable[[Record, Any], Part | None]:
     return of
 
 
-def tokens_of_role(record: Record, at: Any) -> Part:
+def tokens_of_role(record: Record, at: Any) -> Part | None:
     """Prompt and completion tokens of a role; `at`: the role."""
+    if at is None:
+        return None
     usage = record.get("usage_by_role", {}).get(at) or {}
     return float(usage.get("prompt_tokens", 0) + usage.get("completion_tokens", 0)), 1.0
 
 
-def thoughts(record: Record, at: Any) -> Part:
-    """How often the thinker was asked."""
-    return float(len(_thoughts(record))), 1.0
+def thoughts(record: Record, at: Any) -> Part | None:
+    """How often the thinker was asked, where there was one."""
+    return (float(len(_thoughts(record))), 1.0) if THOUGHTS in record["notes"] else None
 
 
 def unreadable(record: Record, at: Any) -> Part | None:
@@ -56,10 +58,10 @@ def unreadable(record: Record, at: Any) -> Part | None:
     return (float(sum(not thought["text"] for thought in found)), float(len(found))) if found else None
 
 
-def rule_met(record: Record, at: Any) -> Part:
+def rule_met(record: Record, at: Any) -> Part | None:
     """Whether the episode ran into a hidden rule; `at`: see `_rule`."""
     met, _ = _rule(record, at)
-    return float(met), 1.0
+    return (float(met), 1.0) if at is not None else None
 
 
 def rule_hit(record: Record, at: Any) -> Part | None:
@@ -94,6 +96,8 @@ def _rule(record: Record, at: Any) -> tuple[bool, bool]:
     Args:
         at: "REFUSED => SAID", two regular expressions: an action that is refused where the rule holds, and how it is said.
     """
+    if at is None:
+        return False, False
     refused, _, said = str(at).partition(" => ")
     met = any(
         (step["error"] or step["status"] != "ok") and re.search(refused, step["action"] or step.get("rewrite") or "", re.I)

@@ -13,7 +13,8 @@ USAGE = {"calls": 3, "prompt_tokens": 100, "completion_tokens": 20, "cost": None
 
 
 def episode(number, success=False, actions=(), **more):
-    steps = [{"phase": "acting", "action": a.rstrip("!"), "error": a.endswith("!"), "status": "ok"} for a in actions]
+    seen = {"phase": "acting", "status": "ok", "observation": "", "score": 0.0}
+    steps = [{**seen, "action": a.rstrip("!"), "error": a.endswith("!")} for a in actions]
     return record(number, success, steps=len(steps), **more) | {"trajectory": steps, "usage": USAGE, "seconds": 2.0}
 
 
@@ -71,7 +72,10 @@ def test_costs_and_traces():
 def test_what_an_episode_says_nothing_about_is_left_out():
     keys = [(name, None) for name in MEASURES]
     bare = read(episode(0, True, actions=["look"]), keys)
-    assert {name for name, _ in bare} == {"success", "instances", "steps", "turns", "calls", "tokens"}
+    assert {name for name, _ in bare} == {
+        *("success", "instances", "steps", "turns", "calls", "tokens", "seconds", "progress", "first_success"),
+        *("action_diversity", "observation_diversity", "repetition", "invalid"),
+    }
 
 
 GOLDEN = [
