@@ -33,11 +33,11 @@ class KeyNodes:
         if len(new):
             free = new[~seen.blocked[new[:, 0], new[:, 1]]]
             a, b = free[:, 0] // self.spacing, free[:, 1] // self.spacing
-            fresh = self._x[a, b] < 0
-            if fresh.any():
-                # Written backwards, so that of several cells of a square the first one stays.
-                a, b, free = a[fresh][::-1], b[fresh][::-1], free[fresh][::-1]
-                self._x[a, b], self._z[a, b] = free[:, 0], free[:, 1]
+            fresh = np.flatnonzero(self._x[a, b] < 0)
+            if len(fresh):
+                _, first = np.unique(a[fresh] * self._x.shape[1] + b[fresh], return_index=True)
+                fresh = fresh[first]
+                self._x[a[fresh], b[fresh]], self._z[a[fresh], b[fresh]] = free[fresh, 0], free[fresh, 1]
         i, j = int(x) // self.spacing, int(z) // self.spacing
         around = np.s_[max(i - 1, 0) : i + 2, max(j - 1, 0) : j + 2]
         off = np.hypot(self._x[around] + 0.5 - x, self._z[around] + 0.5 - z)
