@@ -106,6 +106,33 @@ def test_an_agent_that_cannot_move_replans_and_ends() -> None:
     assert stages == {"replan", "reset", "rollback"}
 
 
+def test_time_spent_on_something_else_is_no_failure() -> None:
+    for agent in (WiseExplorer(), CountBased(), Sweep()):
+        agent.reset(64, (0, 0), 0)
+        world = FlatWorld(size=64)
+        first = world.reset(0)
+        agent.observe(first)
+        assert agent.goal(first) is not None
+        for tick in range(1, 3000):
+            agent.observe(Frame(tick, first.pose, cells=first.cells))
+        assert agent.goal(Frame(3000, first.pose, cells=first.cells)) is not None
+    wise = WiseExplorer()
+    wise.reset(64, (0, 0), 0)
+    for tick in (0, 3000):
+        wise.observe(Frame(tick, first.pose, cells=first.cells))
+        assert wise.goal(Frame(tick, first.pose)) is not None
+    assert not any(wise.escape.counts.values()) and not wise.seen.given_up.any()
+
+
+def test_ground_stood_on_counts_as_seen() -> None:
+    wise = WiseExplorer()
+    wise.reset(32, (0, 0), 0)
+    wise.observe(Frame(0, Pose(3.5, 0, 4.5)))
+    assert wise.seen.seen[3, 4] and wise.seen.left == wise.tree.counts[0].sum() == 1023
+    wise.observe(Frame(1, Pose(-3.5, 0, 4.5)))
+    assert wise.seen.left == 1023
+
+
 # --------------------------------------------------------------------------------------------------------------- baselines
 
 

@@ -78,7 +78,7 @@ class CountBased:
         self._rng = np.random.default_rng([seed, 15])
         self._start: tuple[float, float] | None = None
         self._goal: tuple[float, float] | None = None
-        self._ticks = 0
+        self._ticks = self._asked = 0
         self._clock = Decisions()
 
     def _cell(self, pose: Pose) -> tuple[int, int]:
@@ -112,6 +112,9 @@ class CountBased:
 
     def goal(self, frame: Frame) -> Goal | None:
         """The middle of a patch; never None, for this method does not know that it is done."""
+        if frame.tick - self._asked > 1:
+            self._goal = None  # the original, too, chooses anew when it comes back to exploring
+        self._asked = frame.tick
         if self._goal is not None:
             self._ticks += 1
             if frame.pose.distance(*self._goal) < self.reach_margin or self._ticks > self.give_up_after:

@@ -42,6 +42,11 @@ class Escape:
         while self._trail and self._trail[0][0] <= tick - self.ticks:
             self._walked -= self._trail.popleft()[1]
 
+    def restart(self) -> None:
+        """Begin a new window: the agent was doing something else."""
+        self._trail.clear()
+        self._walked = 0.0
+
     @property
     def stagnant(self) -> bool:
         """Fewer than `blocks` walked in a whole window."""
@@ -49,8 +54,7 @@ class Escape:
 
     def failed(self, x: float, z: float) -> Stage:
         """A target was given up on; returns what to do about it, and starts a new window."""
-        self._trail.clear()
-        self._walked = 0.0
+        self.restart()
         for k, (a, b, times) in enumerate(self._failures):
             if (a - x) ** 2 + (b - z) ** 2 <= self.same**2:
                 times += 1

@@ -24,20 +24,21 @@ WINDOW = 0.6
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How far and how fast the agent looks: to turn distances into steps."""
+    """How far and how fast the agent looks, and its speed in blocks per tick: to tell what it costs to see a cell."""
 
     radius: float = 10.0
     angle: float = 70.0
     turn_per_step: float | None = 30.0
+    speed: float = 1.0
 
     def steps(self, pose: Pose, x: NDArray[np.floating], z: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Steps until points (x, z) come into view from the pose."""
+        """What it takes to bring points (x, z) into view, in blocks walked meanwhile (steps, at one block a step)."""
         dx, dz = x - pose.x, z - pose.z
         walk = np.maximum(np.hypot(dx, dz) - self.radius, 0.0)
         if self.turn_per_step is None:
             return np.asarray(walk)
         off = np.abs((np.degrees(np.arctan2(-dx, dz)) - pose.yaw + 180) % 360 - 180)
-        result: NDArray[np.float64] = walk + np.maximum(off - self.angle / 2, 0.0) / self.turn_per_step
+        result: NDArray[np.float64] = walk + np.maximum(off - self.angle / 2, 0.0) / self.turn_per_step * self.speed
         return result
 
 

@@ -41,7 +41,7 @@ class Sweep:
             points += [(x, z) for x in (ends if lane % 2 == 0 else ends[::-1])]
         self._points = points
         self._best = np.inf
-        self._since = 0
+        self._since = self._asked = 0
         self._clock = Decisions()
 
     def observe(self, frame: Frame) -> None:
@@ -49,6 +49,9 @@ class Sweep:
 
     def goal(self, frame: Frame) -> Goal | None:
         """The next end of a lane; None after the last."""
+        if frame.tick - self._asked > 1:
+            self._best = np.inf
+        self._asked = frame.tick
         while self._points:
             far = frame.pose.distance(*self._points[0])
             if far < self._best - 0.5:

@@ -25,6 +25,7 @@ from agentexp.wise.explore.voronoi import Residue, Voronoi
 from agentexp.wise.seen import Cells, Mask, SeenMap
 
 Tiers = Literal["global", "global+regional", "all"]
+PAUSE = 5
 TIERS: tuple[Tiers, ...] = ("global", "global+regional", "all")
 
 
@@ -42,8 +43,9 @@ class WiseExplorer:
         local_every: steps between two updates of the local tier.
         min_area, max_area: cells of the smallest and largest group that the local tier goes for.
         local_window: how far from the agent it looks, in blocks.
-        patience: steps per block of distance, plus 40, after which a goal is given up.
+        patience: a goal is given up after the time of walking so many times its distance and 40 blocks.
         view_angle, view_radius, turn_per_step: of the agent, as in the world.
+        speed: blocks that it walks in one tick.
     """
 
     def __init__(
@@ -71,13 +73,14 @@ class WiseExplorer:
         view_angle: float = 70.0,
         view_radius: float = 10.0,
         turn_per_step: float | None = 30.0,
+        speed: float = 1.0,
     ) -> None:
         if tiers not in TIERS:
             raise UserError(f"explorer.tiers is {tiers!r}; choose one of {', '.join(TIERS)}.")
         self.tiers, self.depth = tiers, depth
         self.alpha_g, self.beta_g = alpha_g, beta_g
         self.local_every, self.patience = local_every, patience
-        self._reach = Reach(view_radius, view_angle, turn_per_step)
+        self._reach = Reach(view_radius, view_angle, turn_per_step, speed)
         self._order = (region, around, tidy, done_share, overlap, crumb)
         self._frontier = Frontier(cover, novel, distance, self._reach)
         self._voronoi = Voronoi(area, local_distance, min_area, max_area, local_window, self._reach)
@@ -96,7 +99,7 @@ class WiseExplorer:
         self._clock = Decisions()
         self._goal: tuple[int, int] | None = None
         self._tier = ""
-        self._until = 0
+        self._until = self._asked = 0
         self._residue: Residue | None = None
         self._next_local = self._next_flood = 0
         self._blocked = self._flooded = 0
@@ -109,9 +112,12 @@ class WiseExplorer:
             self.seen.block(frame.blocked)
             self._blocked += len(frame.blocked)
         new = self.seen.paint(frame.cells)
+        i, j = self.seen.cell(frame.pose.x, frame.pose.z)
+        if self.seen.wanted[i, j] and frame.pose.cell == (i + self.seen.origin[0], j + self.seen.origin[1]):
+            # A world may never show the ground under one's feet.
+            new = np.concatenate((new, self.seen.paint(np.array([frame.pose.cell], np.int32))))
         self.tree.remove(new)
         x, z = self._at(frame.pose)
-        i, j = self.seen.cell(frame.pose.x, frame.pose.z)
         self._visits[i + self._margin, j + self._margin] += 1
         self.nodes.observe(self.seen, new, x, z)
         self.escape.observe(frame.pose, frame.tick)
@@ -122,7 +128,11 @@ class WiseExplorer:
     # -------------------------------------------------------------------------------------------------------- deciding
 
     def goal(self, frame: Frame) -> Goal | None:
-        """The present goal, or a new one when it has been seen, reached or given up."""
+        """The present goal, or a new one when it has been seen, reached or given up, or nobody asked for a while."""
+        if frame.tick - self._asked > PAUSE:
+            self._goal = self._residue = None
+            self.escape.restart()
+        self._asked = frame.tick
         if self._goal is not None:
             gone = self._tier != "escape" and not self.seen.wanted[self._goal]
             there = self._tier == "escape" and frame.pose.distance(*self.seen.centre(*self._goal)) < 2
@@ -156,7 +166,8 @@ class WiseExplorer:
         self._goal, self._tier = cell, tier
         if cell is not None:
             self._clock.tiers[tier] += 1
-            self._until = frame.tick + int(self.patience * frame.pose.distance(*self.seen.centre(*cell))) + 40
+            blocks = self.patience * frame.pose.distance(*self.seen.centre(*cell)) + 40
+            self._until = frame.tick + int(blocks / self._reach.speed)
 
     def _leaf(self, pose: Pose) -> tuple[int, int] | None:
         leaf = self.tree.best(*self._at(pose))
