@@ -1,12 +1,10 @@
 """From replies to actions: every kind of reply that users of such tools reported, and its relatives."""
 
 import pytest
-import yaml
 from action_replies import OTHERS, SAY_DESK_1, WITHOUT_LIST
 
 from agentexp.actions import ParseSettings, parse, without_thinking
 from agentexp.core import EnvCard
-from agentexp.launch import conf_dir
 
 ALFWORLD = [
     *("go to bed 1", "go to desk 1", "go to desk 2", "go to drawer 1", "go to shelf 1", "open drawer 1", "open drawer 2"),
@@ -68,16 +66,6 @@ def test_invented_turns_may_stand_in_one_line():
     assert (parsed.kept, parsed.action) == ("ASSISTANT: Action: go to desk 1", DESK)
     assert "invented_observation" in parsed.flags
     assert read("Thought: ask the user: where?\nAction: go to desk 1").flags == ()
-
-
-@pytest.mark.parametrize("name", ["openai", "vllm"])
-def test_servers_are_asked_to_stop_where_the_reply_would_be_cut(name):
-    """P01: both, because servers may ignore stop strings."""
-    stops = yaml.safe_load((conf_dir() / "model" / f"{name}.yaml").read_text(encoding="utf-8"))["stop"]
-    assert stops
-    for stop in stops:
-        parsed = read(f"Thought: x\nAction: go to desk 1{stop} You arrive.")
-        assert (parsed.kept, parsed.action) == ("Thought: x\nAction: go to desk 1", DESK)
 
 
 def test_untouched_replies_are_kept_to_the_letter():
@@ -220,3 +208,20 @@ def test_stop_word_is_an_action_everywhere():
         assert read(content).action == "finish mapping"
         assert parse(content, stop_word="finish mapping").action == "finish mapping"
         assert read(content, stop_word="").status == "invalid"
+
+
+@pytest.mark.parametrize("finish", ["stop", "length"])
+def test_without_a_stop_string_an_invented_turn_costs_tokens_and_nothing_else(finish: str) -> None:
+    """P01. Why no stop string is sent by default: the parser ends at the same place, and reasoning may quote observations."""
+    said = "Thought: on.\nAction: go to desk 1"
+    played_on = said + "\nObservation: You see a mug.\nThought: mine.\nAction: take mug 1 from desk 1\nObservation: Yo"
+    quoting = f"<think>It said\nObservation: You are in a room.\nSo the desk.</think>\n{said}"
+    card, admissible = EnvCard("", ""), ["go to desk 1", "take mug 1 from desk 1"]
+
+    def read(reply: str, reason: str) -> tuple[str, str | None, str]:
+        parsed = parse(reply, finish_reason=reason, admissible=admissible, card=card)
+        return parsed.status, parsed.action, parsed.kept
+
+    assert read(played_on, finish) == read(said, "stop") == ("ok", "go to desk 1", said)
+    assert read(quoting, "stop")[:2] == ("ok", "go to desk 1")
+    assert read(quoting.partition("\nObservation:")[0], "stop")[0] != "ok"  # what the stop string would have left

@@ -60,7 +60,7 @@ def normalised(action: str | None) -> str | None:
 
 def behaviour(record: Record, phase: str = "acting") -> Behaviour:
     """The steps of one phase of a record. An unreadable reply counts as an error."""
-    steps = [step for step in record["trajectory"] if step["phase"] == phase]
+    steps = [step for step in record.get("trajectory", ()) if step.get("phase") == phase]
     return Behaviour(
         tuple(normalised(step["action"]) for step in steps),
         tuple(bool(step["error"]) or step["status"] != "ok" for step in steps),

@@ -17,7 +17,6 @@ from random import Random
 from typing import Any, Literal
 
 from agentexp.capabilities import Alignment, Question
-from agentexp.core import CognitiveMap
 from agentexp.metrics.resample import Estimate, ratio
 from agentexp.metrics.stats import wilson
 from agentexp.records import Record
@@ -271,13 +270,3 @@ def fidelity(alignment: Alignment) -> float | None:
     """right / (right + wrong) of a map (appendix B.2); None where nothing can be judged."""
     judged = alignment.right + len(alignment.wrong)
     return alignment.right / judged if judged else None
-
-
-def corrected(known: CognitiveMap, alignment: Alignment) -> CognitiveMap:
-    """The map without its wrong entries ("correct hallucinations", appendix B.2)."""
-    wrong = set(alignment.wrong)
-    lists = {
-        name: [entry for i, entry in enumerate(getattr(known, name)) if (name, i) not in wrong]
-        for name in ("spatial", "absent", "affordances")
-    }
-    return CognitiveMap(**lists, task_notes=list(known.task_notes), unknown=list(known.unknown))

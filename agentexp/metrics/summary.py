@@ -9,11 +9,15 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass
 from typing import Any
 
+from agentexp.metrics.behaviour import Behaviour, behaviour, diagnose
+from agentexp.metrics.ecc import Ecc, ecc_of_episode, summarise_ecc
+from agentexp.metrics.resample import Estimate
 from agentexp.metrics.stats import wilson
 
-Record = Mapping[str, Any]
+Record = dict[str, Any]
 
 PARSE_RATE_WARNING = 0.5  # below it a table cell says little about the paradigm
 ERROR_SHARE_WARNING = 0.02
@@ -28,7 +32,8 @@ def summarise(episodes: Iterable[Record], planned: int) -> dict[str, Any]:
 
     Returns:
         Rates in [0, 1]; None where there is nothing to count. Runs without a success criterion (end reason "completed") have no
-        success rate.
+        success rate. "on_failures" (paper 001, table 3) and "ecc" (ECC, its curve and kinds) are None where nothing failed or
+        nothing was explored against checkpoints; their numbers are {"value", "low", "high", "n"}.
     """
     total = _Totals()
     for record in episodes:
@@ -71,6 +76,8 @@ def summarise(episodes: Iterable[Record], planned: int) -> dict[str, Any]:
         "wasted": {"tokens": total.wasted_tokens, "cost": total.wasted_cost},
         "seconds": round(total.seconds, 3),
         "end_reasons": dict(total.reasons.most_common()),
+        "on_failures": _plain(diagnose(total.failures)) if total.failures else None,
+        "ecc": _plain(summarise_ecc(total.explorations)) if total.explorations else None,
     }
     return {**result, "warnings": _warnings(result, replies)}
 
@@ -89,6 +96,8 @@ class _Totals:
         self.reasons: Counter[str] = Counter()
         self.flags: Counter[str] = Counter()
         self.by_kind: dict[str, list[int]] = defaultdict(list)
+        self.failures: list[Behaviour] = []
+        self.explorations: list[Ecc] = []
 
     def add(self, record: Record) -> None:
         usage = record.get("usage") or {}
@@ -107,6 +116,10 @@ class _Totals:
         if record["status"] != "ok":
             self.errors += 1
             return
+        if (coverage := ecc_of_episode(record)) is not None:
+            self.explorations.append(coverage)
+        if record["end_reason"] != "completed" and not record["success"] and (acting := behaviour(record)).actions:
+            self.failures.append(acting)
         self.ok += 1
         self.won += bool(record["success"])
         self.score += record["score"]
@@ -118,6 +131,17 @@ class _Totals:
             self.flags.update(step.get("flags", ()))
             self.rewritten += bool(step.get("rewrite")) and step["status"] == "ok"
             self.refused += bool(step.get("error")) and step["status"] == "ok"
+
+
+def _plain(summary: Any) -> Any:
+    """As JSON values, without what only says how an estimate was made."""
+    if isinstance(summary, Estimate):
+        return {"value": summary.value, "low": summary.low, "high": summary.high, "n": summary.n}
+    if isinstance(summary, dict):
+        return {str(key): _plain(value) for key, value in summary.items()}
+    if is_dataclass(summary):
+        return {field.name: _plain(getattr(summary, field.name)) for field in fields(summary)}
+    return summary
 
 
 def _warnings(result: Mapping[str, Any], replies: int) -> list[str]:

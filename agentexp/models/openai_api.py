@@ -42,7 +42,7 @@ class OpenAIModel:
         temperature: 0 = greedy. With a value above 0 every call gets its own seed.
         max_tokens: most tokens of a reply.
         top_p: nucleus sampling; None = the server's default.
-        stop: strings that end a reply.
+        stop: strings that end a reply, also in the middle of its reasoning. Text in the world's name is cut off without them.
         max_tokens_field: name of the field for `max_tokens`; OpenAI's reasoning models want "max_completion_tokens".
         omit: request fields not to send, for servers that refuse them ("temperature", "seed", "stop" ...).
         extra_body: further request fields, for example {"reasoning_effort": "low"} or {"top_k": 20}.

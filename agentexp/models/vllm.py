@@ -45,7 +45,7 @@ class VllmModel:
         temperature: 0 = greedy. With a value above 0 every call gets its own seed.
         max_tokens: most tokens of a reply.
         top_p: nucleus sampling; None = vLLM's default.
-        stop: strings that end a reply.
+        stop: strings that end a reply, also in the middle of its reasoning. Text in the world's name is cut off without them.
         extra_body: with "server", further request fields ({"chat_template_kwargs": {"enable_thinking": false}}).
         concurrency: most calls at once.
         request_timeout: with "server", seconds of one attempt.

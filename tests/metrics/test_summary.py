@@ -1,7 +1,10 @@
 """The numbers of one run: denominators, means and warnings (cases T01, T03, P10, E01)."""
 
+import json
+
 import pytest
 
+from agentexp.metrics.behaviour import diagnose, failed
 from agentexp.metrics.stats import wilson
 from agentexp.metrics.summary import summarise
 
@@ -112,3 +115,19 @@ def test_nothing_to_count_is_none_not_zero():
     explored = summarise([episode(0, reason="completed")], 1)
     assert explored["success_rate"] is None
     assert explored["finished"] == 1
+
+
+def test_behaviour_on_failures_and_coverage_are_in_the_summary():
+    """The same numbers as the functions give that the tables use."""
+    steps = [step(phase="acting", error=False), step(phase="acting", error=False), step("invalid", phase="acting", error=True)]
+    checkpoints = [{"kind": "place", "name": "a", "step": 2}, {"kind": "place", "name": "b", "step": None}]
+    records = [episode(i, i == 0, steps=steps, notes={"checkpoints": checkpoints}) for i in range(3)]
+    result = summarise(records, 3)
+    wanted = diagnose(failed(records))
+    assert result["on_failures"]["n_episodes"] == 2
+    assert result["on_failures"]["repeated_action_rate"]["value"] == wanted.repeated_action_rate.value == 0.5
+    assert result["ecc"]["ecc"]["value"] == 0.5
+    assert result["ecc"]["curve"]["10"]["value"] == 0.5
+    json.dumps(result)
+    explored = summarise([episode(0, reason="completed", steps=steps)], 1)
+    assert (explored["on_failures"], explored["ecc"]) == (None, None)

@@ -1,13 +1,15 @@
 """Requests as bytes: conversations that grow are encoded piece by piece, with the same result."""
 
 import json
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentexp.core import Message
+from agentexp.core import Message, Sampling
 from agentexp.models import openai_wire as wire
 
 MESSAGES = st.lists(st.builds(Message, st.sampled_from(["system", "user", "assistant"]), st.text(max_size=20)), max_size=6)
@@ -50,3 +52,12 @@ def test_work_does_not_grow_with_the_conversation() -> None:
             conversations.encode(BODY, messages, "x")
             counts.append(encoder.call_count)
     assert set(counts[1:]) == {4}, "the fields and three messages"
+
+
+def test_no_stop_string_is_sent_by_default() -> None:
+    """It would end reasoning and JSON that quote an observation; models that play on may get one."""
+    for name in ("openai", "vllm"):
+        text = (Path(__file__).parents[2] / "conf" / "model" / f"{name}.yaml").read_text(encoding="utf-8")
+        assert yaml.safe_load(text)["stop"] is None
+    assert "stop" not in wire.settings("m", Sampling(), "max_tokens", (), {})
+    assert wire.settings("m", Sampling(stop=("\nObservation:",)), "max_tokens", (), {})["stop"] == ["\nObservation:"]
