@@ -94,13 +94,18 @@ class RunData:
         module = str(own.get("_target_", "")).rpartition(".")[0].rpartition(".")[2]
         return str(own.get("label") or own.get("name") or own.get("policy") or module).rstrip("/").rpartition("/")[2]
 
-    def _thinker(self, config: Mapping[str, Any]) -> dict[str, str]:
-        """Its model as "thinker", and as "thinking" whether that is nobody ("none"), the acting model ("same") or "other"."""
+    def _thinker(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """Its model as "thinker", and as "thinking" whether that is nobody ("none"), the acting model ("same") or "other".
+
+        "own_thinker" says whether the role has settings of its own, also where nobody is asked to think.
+        """
+        own = "thinker" in (config.get("roles") or {})
         if self.paradigm != "ttexplore":
-            return {"thinker": "", "thinking": ""}
+            return {"thinker": "", "thinking": "", "own_thinker": False}
         thinker = self._role(config, "thinker")
         asked = config.get("paradigm", {}).get("every")
-        return {"thinker": thinker, "thinking": "none" if not asked else "same" if thinker == self.model else "other"}
+        thinking = "none" if not asked else "same" if thinker == self.model else "other"
+        return {"thinker": thinker, "thinking": thinking, "own_thinker": own}
 
     @cached_property
     def settings(self) -> dict[str, Any]:

@@ -105,7 +105,7 @@ def test_tokens_of_a_role():
 def test_who_thinks(tmp_path, paradigm, every, role, labels):
     config = {"paradigm": {"every": every}, "roles": {"thinker": role} if role else {}}
     run = load_run(write_run(tmp_path / "run", [LOOP], paradigm=paradigm, config=config))
-    assert (run.labels["thinker"], run.labels["thinking"]) == labels
+    assert (run.labels["thinker"], run.labels["thinking"]) == labels and run.labels["own_thinker"] is bool(role)
 
 
 def test_a_ratio_is_mean_over_mean_of_the_shared_episodes(tmp_path):
