@@ -21,7 +21,7 @@ from agentexp.envs.jericho.commands import Command, read, resolve
 from agentexp.envs.jericho.texts import Room, Thing, plain, read_contents, read_inventory, read_room
 
 _DULL = re.compile(
-    r"nothing special|nothing of interest|switched (?:on|off)\b|can't see inside|^(?:In|On) the .+ (?:is|are)\b|is empty"
+    r"nothing special|nothing of interest|currently switched|can't see inside|^(?:In|On) the .+ (?:is|are)\b|is empty"
 )
 _LOCKED = re.compile(r"^The (.+?) seems to be locked\.", re.MULTILINE)
 _CHANGED = {"open": "open", "close": "closed", "switch on": "on", "switch off": "off", "unlock": "closed", "lock": "locked"}
