@@ -20,7 +20,7 @@ def agentexp(*arguments: str, cwd: Path, code: int | None = 0) -> subprocess.Com
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=280,
         env={"PATH": "/usr/bin:/bin", "HOME": str(cwd), "COLUMNS": "120", "PYTHONUTF8": "1"},
     )
     if code is not None:
@@ -246,5 +246,5 @@ def test_top_level_help_imports_nothing_heavy(tmp_path: Path) -> None:
         "heavy = {'hydra', 'omegaconf', 'pandas', 'numpy', 'openai', 'aiohttp', 'pydantic', 'textworld'} & set(sys.modules)\n"
         "sys.exit(', '.join(sorted(heavy)) or 0)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=200)
     assert done.returncode == 0, done.stderr

@@ -14,6 +14,7 @@ import psutil
 import pytest
 from run_fakes import make_run
 
+from agentexp.interrupt import GRACE_SECONDS
 from agentexp.runner import run_sync
 from agentexp.store import read_episodes, read_json
 
@@ -25,13 +26,13 @@ def start(root: Path, **options: Any) -> subprocess.Popen[str]:
     return subprocess.Popen([sys.executable, str(SCRIPT), arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def finish(process: subprocess.Popen[str], seconds: float = 60) -> tuple[int, str, str]:
+def finish(process: subprocess.Popen[str], seconds: float = 200) -> tuple[int, str, str]:
     out, err = process.communicate(timeout=seconds)
     return process.returncode, out, err
 
 
 def wait_for_lines(root: Path, n: int) -> Path:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 200
     while time.monotonic() < deadline:
         for file in root.rglob("episodes.jsonl"):
             if file.read_bytes().count(b"\n") >= n:
@@ -78,7 +79,7 @@ def _numbers(summary: Any) -> Any:
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 @pytest.mark.parametrize("in_process", [True, False])
 def test_a_signal_ends_the_run_cleanly(tmp_path: Path, number: signal.Signals, code: int, in_process: bool) -> None:
-    options: dict[str, Any] = {"tasks": 20, "delay": 0.25, "concurrency": 2, "in_process": in_process, "workers": 2}
+    options: dict[str, Any] = {"tasks": 60, "delay": 0.25, "concurrency": 2, "in_process": in_process, "workers": 2}
     process = start(tmp_path, **options)
     folder = wait_for_lines(tmp_path, 5)
     children = psutil.Process(process.pid).children(recursive=True)
@@ -91,14 +92,14 @@ def test_a_signal_ends_the_run_cleanly(tmp_path: Path, number: signal.Signals, c
     summary = read_json(folder / "summary.json")
     assert summary is not None
     finished = len(results(folder))
-    assert 5 <= finished < 20
-    assert (summary["partial"], summary["planned"], summary["finished"]) == (True, 20, finished)
-    assert f"Stopped by {number.name}: {finished} of 20" in err
+    assert 5 <= finished < 60
+    assert (summary["partial"], summary["planned"], summary["finished"]) == (True, 60, finished)
+    assert f"Stopped by {number.name}: {finished} of 60" in err
     assert "same command again" in err
     assert out.splitlines()[-1] == str(folder)
     code, _, err = finish(start(tmp_path, **{**options, "delay": 0}))
     assert code == 0, err
-    assert len(results(folder)) == 20
+    assert len(results(folder)) == 60
     assert not read_json(folder / "summary.json")["partial"]  # type: ignore[index]
 
 
@@ -126,8 +127,8 @@ def test_a_second_ctrl_c_ends_at_once_and_leaves_no_child(tmp_path: Path) -> Non
     started = time.monotonic()
     code, _, _ = finish(process)
     assert code == 130
-    assert time.monotonic() - started < 5
-    psutil.wait_procs(children, timeout=5)
+    assert time.monotonic() - started < GRACE_SECONDS  # which the first one alone would have been given
+    psutil.wait_procs(children, timeout=60)
     assert not [child for child in children if child.is_running() and child.status() != psutil.STATUS_ZOMBIE]
 
 

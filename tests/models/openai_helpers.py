@@ -15,7 +15,7 @@ Make = Callable[..., Request]
 
 
 def model(url: str, **given: Any) -> OpenAIModel:
-    settings = {"name": "fake", "base_url": url, "max_tokens": 64, "request_timeout": 2.0, "total_timeout": 5.0, **given}
+    settings = {"name": "fake", "base_url": url, "max_tokens": 64, "request_timeout": 30.0, "total_timeout": 60.0, **given}
     m = OpenAIModel(**settings)
     m.retry = replace(m.retry, base=0.02)
     return m

@@ -241,8 +241,8 @@ def test_nothing_stays_behind(how: str) -> None:
         pid = int(parent.stdout.readline())
         if how == "kill":
             parent.kill()
-        assert parent.wait(30) == (-signal.SIGKILL if how == "kill" else 0)
-    deadline = time.monotonic() + 20
+        assert parent.wait(120) == (-signal.SIGKILL if how == "kill" else 0)
+    deadline = time.monotonic() + 120
     while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
         assert time.monotonic() < deadline, "the engine's process is still there"
         time.sleep(0.1)

@@ -20,7 +20,7 @@ ASK = [
 def call(method: str, url: str, body: Any = None) -> Any:
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)
-    with urllib.request.urlopen(request, timeout=10) as reply:
+    with urllib.request.urlopen(request, timeout=60) as reply:
         return json.load(reply)
 
 
@@ -48,7 +48,7 @@ def test_a_wrong_script_ends_the_program() -> None:
         [sys.executable, sys.modules["fake_server"].__file__ or "", "--script", '["typo"]'],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=200,
     )
     assert done.returncode != 0 and "choose one of: ok, rate_limit" in done.stderr
 

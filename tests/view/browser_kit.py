@@ -50,7 +50,7 @@ class Browser:
     def keys(self, keys: str) -> None:
         self.driver.switch_to.active_element.send_keys(keys)
 
-    def wait(self, ready: Callable[[], Any], seconds: float = 20) -> None:
+    def wait(self, ready: Callable[[], Any], seconds: float = 120) -> None:
         end = time.monotonic() + seconds
         while not ready():
             assert time.monotonic() < end, "the page did not get there in time"
