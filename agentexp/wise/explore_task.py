@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from agentexp.wise.core import Control, Explorer, VoxelWorld
 from agentexp.wise.coverage import BUDGETS, MARKS, Coverage, coverage
-from agentexp.wise.explore.clock import spread
+from agentexp.wise.explore.clock import Stopwatch, spread
 from agentexp.wise.navigate import Navigator
 from agentexp.wise.seen import SeenMap
 
@@ -95,8 +94,7 @@ def explore(
     count = 0
     curve: list[int] = []
     path: list[tuple[float, float]] = []
-    seconds: list[float] = []
-    cpu: list[float] = []
+    watch = Stopwatch()
 
     def take_in() -> None:
         nonlocal count
@@ -109,12 +107,10 @@ def explore(
 
     take_in()
     for step in range(1, budget + 1):
-        start, busy = time.perf_counter(), time.thread_time()
-        explorer.observe(frame)
-        goal = explorer.goal(frame)
-        control = Control() if goal is None else navigator.towards(frame, goal.x, goal.z)
-        seconds.append(time.perf_counter() - start)
-        cpu.append(time.thread_time() - busy)
+        with watch.timed():
+            explorer.observe(frame)
+            goal = explorer.goal(frame)
+            control = Control() if goal is None else navigator.towards(frame, goal.x, goal.z)
         if goal is None:
             break
         frame = world.act(control)
@@ -133,6 +129,6 @@ def explore(
         seen=score,
         total=total,
         explorer=explorer.statistics(),
-        step_ms=spread(seconds),
-        step_cpu_ms=spread(cpu),
+        step_ms=spread(watch.seconds),
+        step_cpu_ms=spread(watch.cpu),
     )
