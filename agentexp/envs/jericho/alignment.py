@@ -9,6 +9,7 @@ from __future__ import annotations
 from agentexp.capabilities import Alignment
 from agentexp.core import CognitiveMap
 from agentexp.envs.jericho.scene import DIRECTIONS, Scene
+from agentexp.envs.jericho.tracker import DARK
 from agentexp.envs.map_index import MapIndex, affordance, word
 
 _STATES = {
@@ -78,7 +79,7 @@ class _Judge:
         holder = self.things.get(place) or self.rooms.get(place)
         if holder is None:
             return None
-        inside = [self.scene.name(thing) for thing in self.scene.memory.children(holder)]
+        inside = [self.scene.name(t) for t in self.scene.memory.children(holder) if t in self.scene.things]
         return what not in inside if what not in ("", "anything") else not inside
 
     def action(self, action: str, target: str, works: bool, effect: str) -> bool | None:
@@ -86,6 +87,8 @@ class _Judge:
         verb, _, rest = action.partition(" ")
         if verb == "go" and rest in DIRECTIONS and target in self.rooms and effect.startswith("leads to "):
             to = self.rooms.get(effect.removeprefix("leads to "))
+            if to is None:
+                return None if effect.endswith(DARK.lower()) else False
             return any(way.direction == rest and way.room == to for way in scene.ways(self.rooms[target]))
         number = self.things.get(target)
         if verb != "open" or number is None or scene.has_rules(number):

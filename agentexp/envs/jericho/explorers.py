@@ -8,7 +8,7 @@ import re
 from agentexp.core import View
 from agentexp.envs.jericho.commands import read
 from agentexp.envs.jericho.scene import DIRECTIONS
-from agentexp.envs.jericho.tracker import StoryTracker
+from agentexp.envs.jericho.tracker import DARK, StoryTracker
 
 REPEAT = 0.3
 OPPOSITE = {"north": "south", "east": "west", "northeast": "southwest", "northwest": "southeast", "up": "down", "in": "out"}
@@ -17,7 +17,6 @@ _EXPLORING = {
     "open": 9.0, "take": 8.0, "unlock": 7.5, "talk to": 7.0, "examine": 6.5, "light": 6.2, "switch on": 6.0, "give": 5.5,
     "cut": 5.5, "dig": 5.5, "switch off": 5.2,
 }  # fmt: skip
-DARK = "Darkness"
 ACTING = {
     "unlock": 9.0, "open": 8.0, "take": 7.5, "talk to": 5.5, "examine": 5.0, "give": 8.5, "put": 5.5, "pour": 8.5, "tie": 8.5,
     "light": 8.5, "cut": 9.0, "dig": 8.0, "wind": 8.5, "mix": 9.0, "ring": 9.0, "set": 6.5, "switch on": 8.0, "switch off": 6.0,

@@ -18,7 +18,7 @@ class StoryMatcher:
 
     location    the room's description was shown
     object      it is listed: in a room, in an exit, in or on something, among what is carried, in what was opened
-    affordance  the command was carried out; it names its thing by words that fit one thing seen so far
+    affordance  the command was carried out; it names its thing in full, or by words that fit one thing seen so far
     """
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class StoryMatcher:
         command = read(action or "")
         if command.verb not in NO_AFFORDANCE:
             targets = _EACH.findall(text) if command.thing == "all" else [resolve(command.thing, self._names)]
-            found |= {Checkpoint("affordance", f"{command.verb} {name}") for name in targets if name in self._names}
+            found |= {Checkpoint("affordance", f"{command.verb} {name}") for name in targets}
         self._names |= set(listed)
         return found | {Checkpoint("object", name) for name in listed} if action is not None else set()
 

@@ -28,6 +28,7 @@ _CHANGED = {"open": "open", "close": "closed", "switch on": "on", "switch off": 
 _BEFORE = {"open": "closed", "close": "open", "switch on": "off", "switch off": "on", "unlock": "locked", "lock": "closed"}
 _LISTS = re.compile(r"(you can (?:also )?see|exits:|revealing|carrying:?|(?:in|on) the [^.]*? (?:is|are)) [^.]*\.?")
 _LONG_TEXT = 300
+DARK = "Darkness"  # the name that a story gives to any place without light
 
 
 class StoryTracker:
@@ -113,7 +114,7 @@ class StoryTracker:
                     entry = {"action": f"go {way}", "target": here, "works": True, "effect": f"leads to {to}"}
                     chart.affordances.append({**entry, "requires": door.value if door else None})
                     link = {"thing": min(here, to), "relation": "connects", "place": max(here, to)}
-                    chart.spatial += [link] if link not in chart.spatial else []
+                    chart.spatial += [link] if link not in chart.spatial and DARK not in link.values() else []
                 else:
                     chart.unknown.append(f"{way} of {here}" + (f" (the {door.value})" if door else ""))
         for kind, subject, value in self._facts.values():
@@ -188,6 +189,7 @@ class StoryTracker:
         if command.verb in ("take", "drop", "put", "give"):
             for kind, subject, value in list(self._facts.values()):
                 if kind == "in" and subject[0] == moved and value != "gone":
+                    self._touched.add(subject[1])
                     self._add("in", subject, "gone")
             target = {"take": "inventory", "drop": self.room}.get(command.verb, name)
             self._touched |= {moved, target}
@@ -200,7 +202,7 @@ class StoryTracker:
         for kind, subject, value in list(self._facts.values()):
             if kind == "in" and subject[1] == place and value != "gone" and subject[0] not in listed:
                 self._add("in", subject, "gone")
-        if not things and place not in self.rooms and place != "inventory":
+        if not things and place not in ("inventory", DARK):
             self._add("empty", (place,))
         for thing in things:
             name = plain(thing.name)

@@ -26,7 +26,7 @@ from agentexp.envs.jericho.matcher import StoryMatcher
 from agentexp.envs.jericho.plans import PLANS
 from agentexp.envs.jericho.scene import Scene
 from agentexp.envs.jericho.stories import BY_NAME, STORIES, Story, games
-from agentexp.envs.jericho.tracker import StoryTracker
+from agentexp.envs.jericho.tracker import DARK, StoryTracker
 from agentexp.envs.jericho.walkthrough import Walkthrough
 from agentexp.errors import UserError
 
@@ -166,7 +166,7 @@ class Jericho:
     def _place(self) -> str:
         """What the status line of the story shows."""
         engine = self._running()
-        return "Darkness" if self._story is not None and not engine.scene().lit() else engine.place()
+        return DARK if self._story is not None and not engine.scene().lit() else engine.place()
 
     def _admissible(self, answer: Answer) -> tuple[str, ...] | None:
         if not self._list:
