@@ -194,9 +194,7 @@ MEASURES: Mapping[str, Measure] = {
     "unreadable_thoughts": Measure(thinking.unreadable, "thoughts", percent=True, pooled=True),
     "rule_met": Measure(thinking.rule_met, percent=True, binary=True),
     "rule_hit": Measure(thinking.rule_hit, "episodes that met the rule", percent=True, binary=True),
-    "success_hit": Measure(
-        thinking.success_given(True), "episodes that met the rule and said it", percent=True, binary=True
-    ),
+    "success_hit": Measure(thinking.success_given(True), "episodes that met the rule and said it", percent=True, binary=True),
     "success_no_hit": Measure(
         thinking.success_given(False), "episodes that met the rule and did not say it", percent=True, binary=True
     ),
