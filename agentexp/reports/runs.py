@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,6 +14,8 @@ from agentexp.metrics.summary import PARSE_RATE_WARNING
 from agentexp.plan import flatten, identity
 from agentexp.reports import measures
 from agentexp.store import read_episodes, read_json
+
+log = logging.getLogger(__name__)
 
 _SEEDS = ("seed", "seeds", "repeats")  # last parts of keys; several runs that differ only here belong to one cell
 
@@ -146,9 +149,22 @@ def load_run(folder: Path, wanted: Collection[measures.Key] = ()) -> RunData:
 
 
 def load_runs(roots: Iterable[Path], wanted: Collection[measures.Key] = ()) -> list[RunData]:
-    """All runs at or below some folders, each once."""
+    """All runs at or below some folders, each once. A damaged one is left out with a warning.
+
+    Raises:
+        UserError: a folder does not exist, or nothing but damaged runs was found.
+    """
     folders = {folder.resolve(): folder for root in roots for folder in find_runs(root)}
-    return [load_run(folder, wanted) for folder in folders.values()]
+    runs, damaged = list[RunData](), list[UserError]()
+    for folder in folders.values():
+        try:
+            runs.append(load_run(folder, wanted))
+        except UserError as error:
+            log.warning("Left out: %s", error)
+            damaged.append(error)
+    if damaged and not runs:
+        raise damaged[0]
+    return runs
 
 
 def _row(record: Mapping[str, Any], wanted: Collection[measures.Key]) -> Row:
@@ -228,19 +244,6 @@ def pooled(runs: Iterable[RunData], ignore: Collection[str] = ()) -> list[tuple[
         settings = sorted((key, value) for key, value in run.settings.items() if key not in ignore)
         found.setdefault(repr(settings), []).append(run)
     return [tuple(members) for members in found.values()]
-
-
-def group_runs(runs: Sequence[RunData]) -> dict[tuple[str, str, str], list[Group]]:
-    """Groups by (model, world, paradigm), one for each set of settings."""
-    cells: dict[tuple[str, str, str], list[RunData]] = {}
-    for run in runs:
-        cells.setdefault((run.model, run.env, run.paradigm), []).append(run)
-    result = {}
-    for cell, found in cells.items():
-        members = pooled(found)
-        labels = differing([group[0].settings for group in members])
-        result[cell] = [Group(group, label) for group, label in zip(members, labels, strict=True)]
-    return result
 
 
 def differing(settings: Sequence[Mapping[str, Any]]) -> list[str]:

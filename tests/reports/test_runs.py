@@ -6,12 +6,12 @@ from report_kit import record, write_run
 from agentexp.errors import UserError
 from agentexp.metrics.stats import wilson
 from agentexp.reports.cells import difference_cell, rate_cell
-from agentexp.reports.runs import Group, differing, find_runs, group_runs, load_run, load_runs
+from agentexp.reports.runs import Group, differing, find_runs, load_run, load_runs, pooled
 
 
 def only(runs):
-    ((group,),) = group_runs(runs).values()
-    return group
+    (members,) = pooled(runs)
+    return Group(members)
 
 
 def test_find_runs_at_and_below(tmp_path):
@@ -24,6 +24,17 @@ def test_find_runs_at_and_below(tmp_path):
         find_runs(tmp_path / "nothing")
     with pytest.raises(UserError, match="is not a run folder"):
         load_run(tmp_path)
+
+
+def test_a_damaged_run_is_left_out(tmp_path, caplog):
+    whole = write_run(tmp_path / "a", [record(0)])
+    for name, text in (("b", "[1, 2]"), ("c", "")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "manifest.json").write_text(text)
+    assert [run.folder for run in load_runs([tmp_path])] == [whole]
+    assert caplog.text.count("Left out") == 2
+    with pytest.raises(UserError):
+        load_runs([tmp_path / "b"])
 
 
 def test_torn_line_and_retried_episodes(tmp_path):
@@ -92,9 +103,9 @@ def test_runs_with_other_settings_are_never_pooled(tmp_path):
         for shown in (True, False):
             config = {"seed": seed, "model": {"seed": seed}, "env": {"show_admissible": shown}, "concurrency": seed + 1}
             write_run(tmp_path / f"{seed}{shown}", [record(0, shown, seed=seed)], config=config)
-    ((a, b),) = group_runs(load_runs([tmp_path])).values()
-    assert {a.variant, b.variant} == {"env.show_admissible=True", "env.show_admissible=False"}
-    assert [len(group.finished) for group in (a, b)] == [2, 2]
+    a, b = pooled(load_runs([tmp_path]))
+    assert set(differing([a[0].settings, b[0].settings])) == {"env.show_admissible=True", "env.show_admissible=False"}
+    assert [len(Group(members).finished) for members in (a, b)] == [2, 2]
     assert differing([{"x": 1}]) == [""]
 
 

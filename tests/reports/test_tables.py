@@ -108,7 +108,7 @@ def test_report_writes_three_files_and_names_its_choices(tmp_path):
     assert sorted(path.name for path in (tmp_path / "tables").iterdir()) == ["table1.csv", "table1.md", "table1.tex"]
     assert "tiny" in (tmp_path / "tables" / "table1.md").read_text()
     assert "react  a" in report("runs", [tmp_path / "runs"])
-    with pytest.raises(UserError, match="Choose one of: runs, table1, table3"):
+    with pytest.raises(UserError, match="Choose one of: runs, table1, table2, table3"):
         report("table9", [tmp_path])
     (tmp_path / "empty").mkdir()
     assert "No runs were found" in report("table1", [tmp_path / "empty"])
