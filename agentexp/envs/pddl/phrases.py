@@ -115,6 +115,7 @@ _KNOWN = {"gripper": _GRIPPER, "blockworld": _BLOCKS, "tyreworld": _TYRES, "barm
 NEWS_ONLY = ("barman", "tyreworld")
 """Worlds whose answers tell only what has become true; "look around" tells all."""
 
+_ARTICLES = ("the", "a", "an")
 _SLOT = re.compile(r"\{(\d)\}")
 _WORD = re.compile(r"[^\s,()]+")
 
@@ -164,7 +165,7 @@ class Phrases:
         self.facts = {name: _form(name, len(slots), facts) for name, slots in domain.predicates.items()}
         self.actions = {name: _form(name, len(schema.parameters), actions) for name, schema in domain.schemas.items()}
         self._fillers = {
-            name: {word for word in _WORD.findall(_SLOT.sub(" ", form.template)) if word != name} | {"the", "a", "an"}
+            name: {word for word in _WORD.findall(_SLOT.sub(" ", form.template)) if word not in (name, *_ARTICLES)}
             for name, form in self.actions.items()
         }
 
@@ -219,10 +220,14 @@ class Phrases:
         form, fillers = self.actions[verb], self._fillers[verb]
         rest = words[:]
         rest.remove(verb)
-        arguments = [word for word in rest if word not in fillers]
+        named = [word for word in rest if word not in fillers]
+        # An article is only read as a name where a name would be missing otherwise.
+        arguments = [word for word in named if word not in _ARTICLES]
+        if len(arguments) < form.arity:
+            arguments = named
         if len(arguments) != form.arity:
             return None
-        if words[0] == verb and not any(word in fillers for word in rest):
+        if words[0] == verb and len(named) == len(rest):
             return (verb, *arguments)  # the order of the PDDL schema
         slots = dict(zip(form.order, arguments, strict=True))
         return (verb, *(slots[i] for i in range(form.arity)))

@@ -41,11 +41,15 @@ class Drawn:
         return SPLITS
 
     def tasks(self, split: str, name: str) -> list[Task]:
-        """Gripper first, then blockworld, barman, tyreworld."""
-        return [
-            Task(f"{kind}/{split}-{i + 1:02}", name, split, kind=kind, spec={"domain": kind, "seed": seed, "plan": plan})
+        """The first problem of each domain, then the second ones, and so on, so that the first few stand for all."""
+        rows = [
+            (i, KINDS.index(kind), kind, seed, plan)
             for kind, entries in frozen()[split].items()
             for i, (seed, plan) in enumerate(entries)
+        ]
+        return [
+            Task(f"{kind}/{split}-{i + 1:02}", name, split, kind=kind, spec={"domain": kind, "seed": seed, "plan": plan})
+            for i, _, kind, seed, plan in sorted(rows)
         ]
 
     def load(self, spec: Mapping[str, Any]) -> tuple[Domain, Problem]:
