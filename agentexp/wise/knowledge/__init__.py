@@ -1,0 +1,5 @@
+"""What things in Minecraft are good for: drops, crafting, smelting, state transitions. `build.py` makes it, `base.py` reads it."""
+
+from agentexp.wise.knowledge.base import KnowledgeBase, Known
+
+__all__ = ["KnowledgeBase", "Known"]
