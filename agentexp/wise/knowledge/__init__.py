@@ -1,4 +1,4 @@
-"""What things in Minecraft are good for: drops, crafting, smelting, state transitions. `build.py` makes it, `base.py` reads it."""
+"""What things in Minecraft are good for: drops, crafting, smelting, transitions. `build.py` makes it, `base.py` reads it."""
 
 from agentexp.wise.knowledge.base import KnowledgeBase, Known
 

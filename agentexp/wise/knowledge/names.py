@@ -48,8 +48,8 @@ def generic(name: str) -> str:
         if bare.startswith(f"{wood}_") and (kind := _OF_WOOD.get(bare[len(wood) + 1 :])):
             return f"stripped_{kind}" if stripped else kind
     for colour in _COLOURS:
-        if name.startswith(f"{colour}_") and (kind := name[len(colour) + 1 :]) in _OF_COLOUR:
-            return _SAME.get(kind, kind)
+        if name.startswith(f"{colour}_") and (rest := name[len(colour) + 1 :]) in _OF_COLOUR:
+            return _SAME.get(rest, rest)
     return name
 
 
