@@ -165,6 +165,7 @@ class Opportunity:
         relation: such as CAN_OBTAIN.
         in_view: it is seen right now.
         pose: from where it was seen, to look at it the same way again.
+        target: of the subtask that it is offered for.
     """
 
     x: float
@@ -177,6 +178,7 @@ class Opportunity:
     relation: str = ""
     in_view: bool = False
     pose: Pose | None = None
+    target: str = ""
 
 
 @dataclass(frozen=True, slots=True)

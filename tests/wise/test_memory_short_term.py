@@ -58,7 +58,7 @@ def test_merging_groups_is_transitive_and_idempotent(n: int, threshold: float, s
 
 
 def test_places_are_six_blocks_and_sixty_degrees_about_the_first_pose() -> None:
-    memory = ShortTermMemory(8)
+    memory = ShortTermMemory()
     memory.add(axis(0), Pose(100.5, 64, -7, 10), 0)
     here = memory.place(Pose(100.5, 64, -7, 0))
     for same in (Pose(103.4, 64, -7), Pose(97.6, 64, -4.1), Pose(100.5, 64, -7, -29), Pose(100.5, 64, -7, 389)):
@@ -68,10 +68,12 @@ def test_places_are_six_blocks_and_sixty_degrees_about_the_first_pose() -> None:
 
 
 def test_a_glimpse_becomes_an_event_of_its_own_and_is_found() -> None:
-    memory = ShortTermMemory(8)
+    memory = ShortTermMemory()
     for tick in range(50):
         memory.add(near(0, seed=tick), Pose(0, 64, 0), tick)
+    assert not memory.founded
     seen = memory.add(near(3), Pose(0.5, 64, 0), 50)
+    assert memory.founded
     text = memory.watch(axis(3))
     assert memory.statistics()["events"] == 2
     (hit,) = memory.top(text, 0.5)
@@ -80,7 +82,7 @@ def test_a_glimpse_becomes_an_event_of_its_own_and_is_found() -> None:
 
 
 def test_top_gives_clusters_in_order_one_frame_each() -> None:
-    memory = ShortTermMemory(8)
+    memory = ShortTermMemory()
     for place in range(20):
         for tick in range(5):
             vector = unit(axis(0) * (20 - place) + axis(1) * place)
@@ -91,7 +93,7 @@ def test_top_gives_clusters_in_order_one_frame_each() -> None:
 
 
 def test_texts_watched_early_and_late_agree() -> None:
-    early, late = ShortTermMemory(8, capacity=60), ShortTermMemory(8, capacity=60)
+    early, late = ShortTermMemory(capacity=60), ShortTermMemory(capacity=60)
     early.watch(axis(2))
     for tick in range(200):
         for memory in (early, late):
@@ -108,7 +110,7 @@ def test_texts_watched_early_and_late_agree() -> None:
     st.sampled_from(["event", "place"]),
 )
 def test_the_oldest_frame_of_the_largest_cluster_goes(capacity: int, steps: list[tuple[int, int, int]], evict: str) -> None:
-    memory = ShortTermMemory(8, capacity=capacity, evict=evict, update_every=10)  # type: ignore[arg-type]
+    memory = ShortTermMemory(capacity=capacity, evict=evict, update_every=10)  # type: ignore[arg-type]
     for tick, (x, z, kind) in enumerate(steps):
         before = memory.events()
         number = memory.add(near(kind, seed=tick), Pose(x * 10, 64, z * 10), tick)
@@ -127,7 +129,7 @@ def test_the_oldest_frame_of_the_largest_cluster_goes(capacity: int, steps: list
 
 
 def test_centres_follow_their_frames_also_after_eviction() -> None:
-    memory = ShortTermMemory(8, capacity=30)
+    memory = ShortTermMemory(capacity=30)
     for tick in range(200):
         memory.add(near(tick % 2, noise=0.2, seed=tick), Pose(0, 64, 0), tick)
     for cluster, ids in memory.events().items():
@@ -137,7 +139,7 @@ def test_centres_follow_their_frames_also_after_eviction() -> None:
 
 
 def test_merging_ends_and_changes_nothing_more() -> None:
-    memory = ShortTermMemory(8, merge_old=0.99, merge_new=0.8, update_every=60)
+    memory = ShortTermMemory(merge_old=0.99, merge_new=0.8, update_every=60)
     for tick in range(59):
         memory.add(near(tick % 2, seed=tick), Pose(0, 64, 0), tick)
     assert memory.statistics()["events"] > 20
@@ -149,21 +151,21 @@ def test_merging_ends_and_changes_nothing_more() -> None:
 
 
 def test_records_come_back_as_they_were_and_go_when_forgotten() -> None:
-    memory = ShortTermMemory(8, capacity=1)
+    memory = ShortTermMemory(capacity=1)
     pose = Pose(1.5, 64, -2.5, 370, 12)
     number = memory.add(axis(1), pose, 7, np.zeros((2, 2, 3), np.uint8))
     record = memory.record(number)
     assert record is not None and record.pose == pose and record.tick == 7 and record.picture is not None
     assert np.array_equal(record.embedding, axis(1))
     memory.add(axis(2), pose, 8)
-    assert memory.record(number) is None and memory.event(number) == -1
+    assert memory.record(number) is None and len(memory) == 1
 
 
 # -------------------------------------------------------------------------------------------------------------- MrSteve
 
 
 def test_batches_cluster_when_full_and_hide_frames_until_then() -> None:
-    memory = ShortTermMemory(8, cluster="batch", update_every=20, seeds=1, penalty=0.5)
+    memory = ShortTermMemory(cluster="batch", update_every=20, seeds=1, penalty=0.5)
     text = memory.watch(axis(3))
     for tick in range(20):
         memory.add(near(0 if tick != 10 else 3, seed=tick), Pose(0, 64, 0), tick)
@@ -181,14 +183,14 @@ def test_batches_cluster_when_full_and_hide_frames_until_then() -> None:
 
 
 def test_new_batches_join_old_clusters_that_look_the_same() -> None:
-    memory = ShortTermMemory(8, cluster="batch", update_every=20)
+    memory = ShortTermMemory(cluster="batch", update_every=20)
     for tick in range(121):
         memory.add(near(0, seed=tick), Pose(0, 64, 0), tick)
     assert memory.statistics()["events"] == 1
 
 
 def test_the_nearest_frame_above_the_threshold_is_taken() -> None:
-    memory = ShortTermMemory(8, cluster="batch")
+    memory = ShortTermMemory(cluster="batch")
     for tick, x in enumerate((0, 50, 100)):
         memory.add(near(2, noise=0.01, seed=tick), Pose(x, 64, 0), tick)
     memory.add(unit(axis(2) + axis(3)), Pose(70, 64, 0), 9)
@@ -201,7 +203,7 @@ def test_the_nearest_frame_above_the_threshold_is_taken() -> None:
 
 
 def test_place_eviction_takes_from_the_largest_place() -> None:
-    memory = ShortTermMemory(8, cluster="batch", evict="place", capacity=10)
+    memory = ShortTermMemory(cluster="batch", evict="place", capacity=10)
     for tick in range(8):
         memory.add(near(0, seed=tick), Pose(0, 64, 0), tick)
     for tick in range(5):
@@ -215,7 +217,7 @@ def test_place_eviction_takes_from_the_largest_place() -> None:
 
 @pytest.mark.parametrize("dimension", [64, 512])
 def test_ten_thousand_frames_cost_little(dimension: int) -> None:
-    memory = ShortTermMemory(dimension, capacity=10_000)
+    memory = ShortTermMemory(capacity=10_000)
     rng = np.random.default_rng(0)
     texts = [memory.watch(unit(rng.normal(size=dimension).astype(np.float32))) for _ in range(5)]
     base = unit(rng.normal(size=(64, dimension)).astype(np.float32))

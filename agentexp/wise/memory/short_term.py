@@ -20,9 +20,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from agentexp.errors import UserError
 from agentexp.wise.core import Pose, Record
 from agentexp.wise.memory.dpmeans import Vectors, dp_means, means, merge_labels, unit
-from agentexp.wise.memory.store import Indices, Rows
+from agentexp.wise.memory.store import Frames, Indices, Rows
 
 Allowed = Callable[[NDArray[np.float64], NDArray[np.int64]], NDArray[np.bool_]]
 """From places of shape (n, 2), (x, z), and ticks of shape (n,) to which of them may be offered."""
@@ -49,7 +50,6 @@ class ShortTermMemory:
     """The store of frames.
 
     Args:
-        dimension: of the embeddings, which are unit vectors.
         capacity: most frames kept; None = no limit.
         place_size: side of a place cluster in blocks, centred on the first frame's position.
         place_yaw: its range of yaw in degrees.
@@ -61,11 +61,17 @@ class ShortTermMemory:
         cluster: "online" or "batch", see above.
         evict: what goes first is the oldest frame of the largest event cluster: of all ("event", WISE), or of those in the
             largest place ("place", MrSteve).
+
+    Attributes:
+        founded: the frame added last is the first one of an event cluster.
+        evicted: frames forgotten so far.
+
+    Raises:
+        UserError: a setting is out of range.
     """
 
     def __init__(
         self,
-        dimension: int,
         *,
         capacity: int | None = 10_000,
         place_size: float = 6.0,
@@ -78,16 +84,14 @@ class ShortTermMemory:
         cluster: Literal["online", "batch"] = "online",
         evict: Literal["event", "place"] = "event",
     ) -> None:
+        if update_every < 1 or seeds < 1 or (capacity is not None and capacity < 1):
+            raise UserError("memory.short.update_every, .seeds and .capacity must be at least 1 (.capacity may be null).")
+        if place_size <= 0 or not 0 < place_yaw <= 360:
+            raise UserError("memory.short.place_size must be above 0, memory.short.place_yaw above 0 and at most 360.")
+        self._settings = {name: value for name, value in locals().items() if name != "self"}
         self.capacity, self.place_size, self.place_yaw = capacity, place_size, place_yaw
         self.update_every, self.seeds, self.penalty = update_every, seeds, penalty
         self.merge_new, self.merge_old, self.cluster, self.evict = merge_new, merge_old, cluster, evict
-        self._frames, self._known = Rows(dimension, 1024), Rows(dimension, 256)
-        self._poses = np.zeros((1024, 5))
-        self._ticks = np.zeros(1024, np.int64)
-        self._ids = np.zeros(1024, np.int64)
-        self._of: NDArray[np.int64] = np.full(1024, -1, np.int64)  # the frame's event cluster; -1 while waiting
-        self._row: dict[int, int] = {}
-        self._pictures: dict[int, NDArray[np.uint8]] = {}
         self._sums: dict[int, NDArray[np.float64]] = {}
         self._members: dict[int, deque[int]] = {}
         self._arrays: dict[int, Indices] = {}
@@ -97,30 +101,37 @@ class ShortTermMemory:
         self._texts: dict[bytes, int] = {}
         self._first: Pose | None = None
         self._next = self.evicted = 0
+        self.founded = False
+        self._start(0)
+
+    def _start(self, dimension: int) -> None:
+        self._frames, self._known = Frames(dimension), Rows(dimension)
+
+    def fresh(self) -> ShortTermMemory:
+        """An empty memory with the same settings."""
+        return ShortTermMemory(**self._settings)
 
     # ------------------------------------------------------------------------------------------------------ taking in
 
     def __len__(self) -> int:
-        return len(self._row)
+        return len(self._frames.row)
 
     def add(self, embedding: Vectors, pose: Pose, tick: int, picture: NDArray[np.uint8] | None = None) -> int:
         """Remember one frame and return its record id; may forget another one."""
         if self._first is None:
             self._first = pose
-        row = self._frames.put(embedding)
-        self._fit_arrays()
+            if len(embedding) != self._frames.vectors.shape[1]:
+                self._start(len(embedding))
+        self.founded = False
         number, self._next = self._next, self._next + 1
-        self._poses[row], self._ticks[row], self._ids[row], self._of[row] = pose, tick, number, -1
-        self._row[number] = row
-        if picture is not None:
-            self._pictures[number] = picture
+        row = self._frames.add(number, embedding, pose, tick, picture)
         key = self.place(pose)
         place = self._places.setdefault(key, _Place())
         if self.cluster == "online":
             self._add_online(row, key, place)
         else:
             self._add_batch(row, key, place)
-        if self.capacity is not None and len(self._row) > self.capacity:
+        if self.capacity is not None and len(self) > self.capacity:
             self._evict()
         return number
 
@@ -188,13 +199,13 @@ class ShortTermMemory:
         labels = merge_labels(self._known.vectors[clusters], self.merge_new)
         for label in np.flatnonzero(np.bincount(labels) > 1):
             together = [clusters[i] for i in np.flatnonzero(labels == label)]
-            rows = sorted((row for c in together for row in self._members[c]), key=lambda row: int(self._ids[row]))
+            rows = sorted((row for c in together for row in self._members[c]), key=lambda row: int(self._frames.ids[row]))
             keep = together[0]
             for other in together[1:]:
                 self._sums[keep] = self._sums[keep] + self._sums[other]
                 self._dissolve(other)
             self._members[keep] = deque(rows)
-            self._of[rows] = keep
+            self._frames.events[rows] = keep
             self._changed(keep)
             self._known.set(keep, unit(self._sums[keep].astype(np.float32)))
         return bool(labels.max() + 1 < len(labels))
@@ -202,6 +213,7 @@ class ShortTermMemory:
     # -------------------------------------------------------------------------------------------------- event clusters
 
     def _found(self, rows: list[int], key: tuple[int, int, int], place: _Place, known_by: int = 0) -> None:
+        self.founded = len(rows) == 1
         vectors = self._frames.vectors[rows]
         total = vectors.sum(axis=0, dtype=np.float64)
         by_frame = self.cluster == "batch"
@@ -209,13 +221,13 @@ class ShortTermMemory:
         if cluster >= len(self._counts):
             self._counts = np.concatenate((self._counts, np.zeros_like(self._counts)))
         self._sums[cluster], self._members[cluster], self._home[cluster] = total, deque(rows), key
-        self._of[rows] = cluster
+        self._frames.events[rows] = cluster
         place.clusters.append(cluster)
         self._changed(cluster)
 
     def _join(self, rows: list[int], cluster: int, move: bool) -> None:
         self._members[cluster].extend(rows)
-        self._of[rows] = cluster
+        self._frames.events[rows] = cluster
         self._changed(cluster)
         if move:
             self._sums[cluster] += self._frames.vectors[rows].sum(axis=0)
@@ -249,7 +261,7 @@ class ShortTermMemory:
         row = self._members[cluster].popleft()
         if self.cluster == "online":
             self._sums[cluster] -= self._frames.vectors[row]
-        self._forget(row)
+        self._frames.forget(row)
         if self._members[cluster]:
             self._changed(cluster)
             if self.cluster == "online":
@@ -258,26 +270,13 @@ class ShortTermMemory:
             self._dissolve(cluster)
         self.evicted += 1
 
-    def _forget(self, row: int) -> None:
-        number = int(self._ids[row])
-        del self._row[number]
-        self._pictures.pop(number, None)
-        self._of[row] = -1
-        self._frames.drop(row)
-
-    def _fit_arrays(self) -> None:
-        if (room := len(self._frames.used)) > len(self._ticks):
-            more = room - len(self._ticks)
-            self._poses = np.vstack((self._poses, np.zeros((more, 5))))
-            self._ticks = np.concatenate((self._ticks, np.zeros(more, np.int64)))
-            self._ids = np.concatenate((self._ids, np.zeros(more, np.int64)))
-            self._of = np.concatenate((self._of, np.full(more, -1, np.int64)))
-
     # -------------------------------------------------------------------------------------------------------- queries
 
     def watch(self, text: Vectors) -> int:
         """Number of a text embedding for the queries; similarities to it are kept from now on."""
         key = text.tobytes()
+        if not self._texts and not len(self):
+            self._start(len(text))
         if key not in self._texts:
             self._texts[key] = len(self._texts)
             self._frames.watch(text)
@@ -294,7 +293,7 @@ class ShortTermMemory:
             if len(rows):
                 scores = self._frames.similar(text)[rows]
                 best = int(scores.argmax())
-                hits.append(Hit(int(self._ids[rows[best]]), float(scores[best]), int(cluster)))
+                hits.append(Hit(int(self._frames.ids[rows[best]]), float(scores[best]), int(cluster)))
             if len(hits) == k:
                 break
         return hits
@@ -312,8 +311,8 @@ class ShortTermMemory:
         rows = rows[self._frames.similar(text)[rows] >= threshold]
         if not len(rows):
             return None
-        row = rows[int(np.hypot(self._poses[rows, 0] - x, self._poses[rows, 2] - z).argmin())]
-        return Hit(int(self._ids[row]), float(self._frames.similar(text)[row]), int(self._of[row]))
+        row = rows[int(np.hypot(self._frames.poses[rows, 0] - x, self._frames.poses[rows, 2] - z).argmin())]
+        return Hit(int(self._frames.ids[row]), float(self._frames.similar(text)[row]), int(self._frames.events[row]))
 
     def _rows(self, cluster: int, allowed: Allowed | None) -> Indices:
         rows = self._arrays.get(cluster)
@@ -321,37 +320,20 @@ class ShortTermMemory:
             rows = self._arrays[cluster] = np.fromiter(self._members[cluster], np.int64, len(self._members[cluster]))
         if allowed is None:
             return rows
-        return rows[allowed(self._poses[rows][:, (0, 2)], self._ticks[rows])]
+        return rows[allowed(self._frames.poses[rows][:, (0, 2)], self._frames.ticks[rows])]
 
     def record(self, number: int) -> Record | None:
         """A remembered frame; None once it is forgotten."""
-        row = self._row.get(number)
-        if row is None:
-            return None
-        pose = Pose(*(float(value) for value in self._poses[row]))
-        vector = self._frames.vectors[row].copy()
-        return Record(number, vector, pose, int(self._ticks[row]), self._pictures.get(number))
-
-    def keep_picture(self, number: int, picture: NDArray[np.uint8] | None) -> None:
-        """Keep the picture of a frame, or let go of it (None)."""
-        if picture is None:
-            self._pictures.pop(number, None)
-        elif number in self._row:
-            self._pictures[number] = picture
-
-    def event(self, number: int) -> int:
-        """Event cluster of a frame; -1 while it waits for its batch or is forgotten."""
-        row = self._row.get(number)
-        return -1 if row is None else int(self._of[row])
+        return self._frames.record(number)
 
     def events(self) -> dict[int, list[int]]:
         """Record ids by event cluster, oldest first."""
-        return {cluster: [int(self._ids[row]) for row in rows] for cluster, rows in self._members.items()}
+        return {cluster: [int(self._frames.ids[row]) for row in rows] for cluster, rows in self._members.items()}
 
     def representative(self, cluster: int) -> int:
         """Record id of the frame nearest to a cluster's centre."""
         rows = self._rows(cluster, None)
-        return int(self._ids[rows[int((self._frames.vectors[rows] @ self._known.vectors[cluster]).argmax())]])
+        return int(self._frames.ids[rows[int((self._frames.vectors[rows] @ self._known.vectors[cluster]).argmax())]])
 
     def statistics(self) -> dict[str, int]:
         """Counts of frames, places, event clusters and forgotten frames."""
