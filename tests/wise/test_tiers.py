@@ -143,32 +143,32 @@ def seen_but(size: int, *rectangles: tuple[int, int, int, int]) -> SeenMap:
 def test_remainder_leaves_what_is_connected_to_unseen_ground() -> None:
     region = (16, 32, 16, 32)
     open_ = seen_but(64, (30, 60, 20, 24))
-    assert remainder(open_, region, 2, 0.1) is None
-    whole = remainder(open_, region, 2, 0.0)
+    assert remainder(open_, region, 2, 25) is None
+    whole = remainder(open_, region, 2, 0)
     assert whole is not None and whole[1].sum() == 8
 
 
 def test_remainder_keeps_what_is_cut_off_but_for_crumbs() -> None:
     region = (16, 32, 16, 32)
     pocket = seen_but(64, (20, 23, 20, 22), (28, 29, 28, 30))
-    found = remainder(pocket, region, 2, 0.1, crumb=4)
+    found = remainder(pocket, region, 2, 25, crumb=4)
     assert found is not None
     window, mask = found
     at = np.argwhere(mask) + np.array([window[0], window[2]])
     assert sorted(map(tuple, at.tolist())) == [(x, z) for x in (20, 21, 22) for z in (20, 21)]
     beside = seen_but(64, (32, 34, 20, 23))
-    assert remainder(beside, region, 4, 0.1) is not None
-    assert remainder(beside, region, 0, 0.1) is None
+    assert remainder(beside, region, 4, 25) is not None
+    assert remainder(beside, region, 0, 25) is None
 
 
 def test_the_edge_of_the_map_encloses() -> None:
-    assert remainder(seen_but(64, (0, 3, 0, 3)), (0, 16, 0, 16), 2, 0.1) is not None
+    assert remainder(seen_but(64, (0, 3, 0, 3)), (0, 16, 0, 16), 2, 25) is not None
 
 
 def test_regions_go_on_until_nothing_is_wanted() -> None:
     seen = SeenMap(64)
     tree = Quadtree(64, 5)
-    regions = Regions(seen, tree, 12, 3, 3.0, 0.1, 2, 4, Reach())
+    regions = Regions(seen, tree, 12, 3, 3.0, 6, 2, 4, Reach())
     pose = Pose(32, 0, 32)
     for _ in range(1000):
         found = regions.left() or regions.next(pose)

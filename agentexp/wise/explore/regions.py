@@ -36,12 +36,10 @@ def enclosed(labels: np.ndarray[tuple[int, ...], np.dtype[np.int32]], count: int
     return whole
 
 
-def remainder(
-    seen: SeenMap, region: Rectangle, overlap: int, done_share: float, crumb: int = 1
-) -> tuple[Rectangle, Mask] | None:
+def remainder(seen: SeenMap, region: Rectangle, overlap: int, done_cells: int, crumb: int = 1) -> tuple[Rectangle, Mask] | None:
     """What of a region is still to be seen before it is left: a window and the cells in it; None when it is done.
 
-    While more than `done_share` of the region is unseen these are all its unseen cells. After that only the groups of at
+    While more than `done_cells` of the region are unseen these are all its unseen cells. After that only the groups of at
     least `crumb` cells that are cut off from the unseen ground outside. Cut-off groups up to `overlap` cells beyond the
     region always belong to it, since nothing will lead the agent back to them.
     """
@@ -56,7 +54,7 @@ def remainder(
         cut_off &= np.bincount(labels.ravel(), minlength=count + 1) >= crumb
     left: Mask = cut_off[labels]
     inside = np.s_[x0 - a : x1 - a, z0 - c : z1 - c]
-    if wanted[inside].mean() > done_share:
+    if wanted[inside].sum() > done_cells:
         left[inside] = wanted[inside]
     return ((a, b, c, d), left) if left.any() else None
 
@@ -70,7 +68,7 @@ class Regions:
         side: greatest side of a region in blocks; regions are the nodes of the first level that keeps to it.
         around: how many regions away from the agent's own are "at hand".
         tidy: weight of the steps to a region, per side, against the unseen shares of its four neighbours.
-        done_share, overlap, crumb: when a region is done, see `remainder`.
+        done_cells, overlap, crumb: when a region is done, see `remainder`.
         reach: of the agent's view.
     """
 
@@ -81,14 +79,14 @@ class Regions:
         side: int,
         around: int,
         tidy: float,
-        done_share: float,
+        done_cells: int,
         overlap: int,
         crumb: int,
         reach: Reach,
     ) -> None:
         self.seen, self.tree, self.reach = seen, tree, reach
         self.around, self.tidy = around, tidy
-        self.done_share, self.overlap, self.crumb = done_share, overlap, crumb
+        self.done_cells, self.overlap, self.crumb = done_cells, overlap, crumb
         self.level = next((level for level in range(tree.depth) if seen.size / 2**level <= side), tree.depth)
         self.finishing = False
         self._left: Mask = np.zeros((2**self.level, 2**self.level), bool)
@@ -100,8 +98,8 @@ class Regions:
             return None
         region = self.tree.rectangle(self.level, *self._present)
         if self.finishing:
-            return remainder(self.seen, region, self.overlap, 0.0)
-        return remainder(self.seen, region, self.overlap, self.done_share, self.crumb)
+            return remainder(self.seen, region, self.overlap, 0)
+        return remainder(self.seen, region, self.overlap, self.done_cells, self.crumb)
 
     def leave(self) -> None:
         """Done with the present region; it is not chosen again before the finishing pass."""

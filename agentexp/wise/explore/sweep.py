@@ -18,7 +18,7 @@ class Sweep:
     """An `Explorer`.
 
     Args:
-        swath: width of a lane in blocks; null for twice the radius times the sine of half the angle, 11.5 by default.
+        swath: width of a lane in blocks; null for half a cell less than twice the radius times the sine of half the angle.
         view_angle, view_radius: of the agent, as in the world.
         give_up_after: steps without coming closer to a lane's end.
     """
@@ -26,7 +26,7 @@ class Sweep:
     def __init__(
         self, swath: float | None = None, view_angle: float = 70.0, view_radius: float = 10.0, give_up_after: int = 40
     ) -> None:
-        self.swath = swath or 2 * view_radius * float(np.sin(np.deg2rad(view_angle / 2)))
+        self.swath = swath or 2 * view_radius * float(np.sin(np.deg2rad(view_angle / 2))) - 0.5
         self.give_up_after = give_up_after
         self.reset(128, (0, 0), 0)
 

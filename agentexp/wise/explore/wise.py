@@ -37,7 +37,7 @@ class WiseExplorer:
         depth: levels of the quadtree; null for the paper's (5 up to 128 blocks, 6 above).
         alpha_g, beta_g: weights of eq. 11.
         region: greatest side of a region in blocks.
-        around, tidy, done_share, overlap, crumb: order of the regions, and when one is done; see `Regions`.
+        around, tidy, done_cells, overlap, crumb: order of the regions, and when one is done; see `Regions`.
         cover, novel, distance: weights of eq. 12.
         area, local_distance: weights of eq. 13.
         local_every: steps between two updates of the local tier.
@@ -57,7 +57,7 @@ class WiseExplorer:
         region: int = 12,
         around: int = 3,
         tidy: float = 3.0,
-        done_share: float = 0.1,
+        done_cells: int = 6,
         overlap: int = 2,
         crumb: int = 4,
         cover: float = 0.05,
@@ -81,7 +81,7 @@ class WiseExplorer:
         self.alpha_g, self.beta_g = alpha_g, beta_g
         self.local_every, self.patience = local_every, patience
         self._reach = Reach(view_radius, view_angle, turn_per_step, speed)
-        self._order = (region, around, tidy, done_share, overlap, crumb)
+        self._order = (region, around, tidy, done_cells, overlap, crumb)
         self._frontier = Frontier(cover, novel, distance, self._reach)
         self._voronoi = Voronoi(area, local_distance, min_area, max_area, local_window, self._reach)
         self.reset(128, (0, 0), 0)
