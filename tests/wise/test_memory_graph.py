@@ -1,12 +1,14 @@
 from pathlib import Path
 
 import networkx
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from wise_helpers import record, said
+from wise_helpers import axis, picture, record, said
 
 from agentexp.errors import UserError
+from agentexp.wise.core import Pose
 from agentexp.wise.knowledge import KnowledgeBase
 from agentexp.wise.memory.graph import CO_OCCURS, AffordanceGraph
 from agentexp.wise.memory.graph_files import draw, load, positions, save, save_graphml
@@ -183,8 +185,6 @@ def test_the_picture_is_drawn(graph: AffordanceGraph, tmp_path: Path) -> None:
 
 
 def test_entropy_is_that_of_grey_values() -> None:
-    import numpy as np
-
     assert entropy(np.full((8, 8, 3), 90, np.uint8)) == 0
     half = np.zeros((8, 8, 3), np.uint8)
     half[:4] = 255
@@ -194,18 +194,24 @@ def test_entropy_is_that_of_grey_values() -> None:
 
 
 def test_keyframes_are_representatives_and_rich_frames_without_duplicates() -> None:
-    import numpy as np
-    from wise_helpers import axis, picture
-
     chosen = KeyframeFilter(every=20, window=100)
-    rich, flat = picture(), picture(flat=True)
-    assert chosen.wants(rich, axis(0), 0)
-    assert not chosen.wants(rich, axis(1), 5)  # not its turn
-    assert chosen.wants(flat, axis(1), 6, represents=True)  # it is the first of its cluster
-    assert not chosen.wants(flat, axis(2), 30)  # flat
-    assert not chosen.wants(rich, axis(0), 60)  # near-duplicate
+    rich, flat, here = picture(), picture(flat=True), Pose(0, 64, 0)
+    assert chosen.wants(rich, axis(0), here, 0)
+    assert not chosen.wants(rich, axis(1), here, 5)  # not its turn
+    assert chosen.wants(flat, axis(1), here, 6, represents=True)  # it is the first of its cluster
+    assert not chosen.wants(flat, axis(2), here, 30)  # flat
+    assert not chosen.wants(rich, axis(0), Pose(9, 64, 0), 60)  # near-duplicate
     close = (axis(0) * 0.8 + axis(3) * 0.6).astype(np.float32)
-    assert chosen.wants(rich, close, 81)  # cosine .8 is not
-    assert chosen.wants(rich, axis(0), 120)  # the window has passed
-    assert chosen.counts == {"representative": 1, "entropy": 3, "duplicate": 1, "flat": 1}
+    assert chosen.wants(rich, close, here, 81)  # cosine .8 is not
+    assert chosen.wants(rich, axis(0), Pose(40, 64, 0), 101)  # elsewhere
+    assert chosen.wants(rich, axis(0), here, 122)  # the window has passed
+    assert chosen.counts == {"representative": 1, "entropy": 4, "duplicate": 1, "flat": 1}
     assert chosen.fresh().counts["entropy"] == 0
+
+
+def test_duplicates_may_be_those_of_anywhere() -> None:
+    chosen = KeyframeFilter(radius=None).fresh()
+    assert chosen.wants(picture(), axis(0), Pose(0, 64, 0), 0)
+    assert not chosen.wants(picture(), axis(0), Pose(900, 64, 0), 20)
+    with pytest.raises(UserError, match="keyframes"):
+        KeyframeFilter(every=0)

@@ -134,7 +134,7 @@ class LabelMemory(FeatureMemory):
 
     def _taken(self, number: int, frame: Frame) -> None:
         image, embedding = frame.image, self._embedding
-        if image is not None and self.keyframes.wants(image, embedding, frame.tick, self.short.founded):
+        if image is not None and self.keyframes.wants(image, embedding, frame.pose, frame.tick, self.short.founded):
             record = Record(number, embedding, frame.pose, frame.tick, image)
             self.records[number] = record
             self.worker.submit(record, frame.tick)
