@@ -239,7 +239,11 @@ def test_nothing_to_run_is_a_user_error(tmp_path: Path) -> None:
 
 def test_secrets_do_not_reach_the_manifest(tmp_path: Path) -> None:
     run = make_run(
-        tmp_path, config={"model": {"name": "go", "api_key": "abc", "api_key_env": "KEY"}, "stopping": {"_target_": "s.S", "key": "place"}}
+        tmp_path,
+        config={
+            "model": {"name": "go", "api_key": "abc", "api_key_env": "KEY"},
+            "stopping": {"_target_": "s.S", "key": "place"},
+        },
     )
     run_sync(run)
     config = read_json(run.folder / "manifest.json")["config"]  # type: ignore[index]
