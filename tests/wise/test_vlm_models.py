@@ -128,7 +128,7 @@ def named(vision: SimulatedVision, count: int = 400) -> list[list[str]]:
     ("pixels", "visible", "share"), [(2**3.2, 1.0, 0.5), (2**3.2, 0.25, 0.25), (2**8, 1.0, 1.0), (1, 1.0, 0.0)]
 )
 def test_recall_is_a_sigmoid_of_log_pixels(pixels: float, visible: float, share: float) -> None:
-    vision = SimulatedVision(false_names=0).bind(World(Sighting("cow", int(round(pixels)), visible)))
+    vision = SimulatedVision(false_names=0).bind(World(Sighting("cow", round(pixels), visible)))
     assert vision.chance(Sighting("cow", round(pixels), visible)) == pytest.approx(share, abs=0.03)
     assert np.mean([names == ["cow"] for names in named(vision)]) == pytest.approx(share, abs=0.09)
 
