@@ -138,6 +138,8 @@ def test_false_names_come_at_their_rate_and_are_of_the_same_kind() -> None:
     names = [one for (one,) in named(vision)]
     assert np.mean([name != "cow" for name in names]) == pytest.approx(0.3, abs=0.08)
     assert {KnowledgeBase().kind(name) for name in names} == {"entity"}
+    ufo = SimulatedVision(false_names=1, confusions=["trees"]).bind(World(Sighting("cow", 1000)))
+    assert named(ufo, 3) == [["log"]] * 3
 
 
 def test_changing_one_rate_leaves_the_other_errors_alone() -> None:

@@ -47,6 +47,7 @@ class LabelMemory(FeatureMemory):
     Attributes:
         records: keyframes by record id.
         labels: (name, what the model said, keyframe).
+        answers: what the filters left of each keyframe's answer, in the order in which they came.
 
     Raises:
         UserError: a setting is out of range.
@@ -92,6 +93,7 @@ class LabelMemory(FeatureMemory):
         self._known: dict[tuple[str, str, str], float] = {}
         self.records: dict[int, Record] = {}
         self.labels: list[tuple[str, str, Record]] = []
+        self.answers: list[Grounded] = []
 
     def _settings(self, world: object) -> dict[str, Any]:
         return {
@@ -109,7 +111,7 @@ class LabelMemory(FeatureMemory):
 
     def observe(self, frame: Frame) -> None:
         """Take in the answers that are there, remember the frame, and hand it to the worker if it is a keyframe."""
-        self._answers(self.worker.poll(frame.tick))
+        self._take_in(self.worker.poll(frame.tick))
         super().observe(frame)
 
     def candidates(self, subtask: Subtask, frame: Frame) -> list[Opportunity]:
@@ -123,7 +125,14 @@ class LabelMemory(FeatureMemory):
 
     async def settle(self) -> None:
         """Send the last keyframes and take in all answers."""
-        self._answers(await self.worker.settle(self.tick))
+        self._take_in(await self.worker.settle(self.tick))
+        if not self.keep_pictures:
+            for record in self.records.values():  # those of requests that failed
+                record.picture = None
+
+    def close(self) -> None:
+        """Cancel open requests."""
+        self.worker.close()
 
     def statistics(self) -> dict[str, Any]:
         """See `Memory.statistics`; failures of the vision model are counted under "failures"."""
@@ -139,7 +148,7 @@ class LabelMemory(FeatureMemory):
             self.records[number] = record
             self.worker.submit(record, frame.tick)
 
-    def _answers(self, answers: list[Answer]) -> None:
+    def _take_in(self, answers: list[Answer]) -> None:
         for answer in answers:
             for record, content in by_keyframe(answer.content, answer.keyframes):
                 self._learn(ground(content, record, self.knowledge))
@@ -148,6 +157,7 @@ class LabelMemory(FeatureMemory):
                     record.picture = None
 
     def _learn(self, found: Grounded) -> None:
+        self.answers.append(found)
         self.labels += [(name, found.labels[name], found.record) for name in found.entities]
 
     def _semantic(self, subtask: Subtask, frame: Frame) -> Iterator[Candidate]:

@@ -42,6 +42,9 @@ class NoMemory:
     async def settle(self) -> None:
         """Nothing to wait for."""
 
+    def close(self) -> None:
+        """Nothing to stop."""
+
     def statistics(self) -> dict[str, Any]:
         """No counts."""
         return {}
@@ -132,6 +135,9 @@ class FeatureMemory:
 
     async def settle(self) -> None:
         """Nothing to wait for."""
+
+    def close(self) -> None:
+        """Stop background work without waiting, for an episode that ends in an error. Safe to call twice."""
 
     def statistics(self) -> dict[str, Any]:
         """See `Memory.statistics`."""

@@ -22,6 +22,11 @@ from agentexp.errors import ModelError, UserError
 from agentexp.wise.core import Record
 from agentexp.wise.knowledge import KnowledgeBase
 
+COMMON = (
+    *("cow", "sheep", "pig", "chicken", "horse", "rabbit"),
+    *("log", "water", "sand", "stone", "dirt", "gravel", "pumpkin", "coal_ore", "iron_ore"),
+)
+
 
 class Sighting(NamedTuple):
     """A thing in the frame.
@@ -50,13 +55,17 @@ class SimulatedVision:
     """See the module's text. One per episode: `bind` it to the episode's world before the first frame.
 
     Args:
-        knowledge: what it knows of affordances, and the names it confuses things with.
+        knowledge: what it knows of affordances.
         size: log2 of the pixels at which half of the things are named.
         spread: how gradual that is; 0 = a sharp threshold.
-        false_names: probability that a named thing gets a wrong name.
+        false_names: probability that a named thing gets a wrong name of the same kind (mobs for mobs).
+        confusions: the wrong names; None = what is common in a landscape, so that errors matter to tasks.
         false_affordances: probability that an affordance names a wrong resource, to try the filters.
         fail_every: every so many requests fail as a dead endpoint does; 0 = none.
         seed: of the errors; equal keyframes get equal answers, whatever the batches.
+
+    Attributes:
+        truth: names of what each keyframe showed, by tick; for scoring.
 
     Raises:
         UserError: a probability is outside [0, 1].
@@ -69,6 +78,7 @@ class SimulatedVision:
         size: float = 3.2,
         spread: float = 0.6,
         false_names: float = 0.01,
+        confusions: list[str] | None = None,
         false_affordances: float = 0.0,
         fail_every: int = 0,
         seed: int = 0,
@@ -80,9 +90,9 @@ class SimulatedVision:
         self.false_names, self.false_affordances, self.fail_every = false_names, false_affordances, fail_every
         self._world: Witness | None = None
         self._seen: dict[int, Sequence[Sighting]] = {}
+        self.truth: dict[int, list[str]] = {}
         self._requests = 0
-        self._mobs = self.knowledge.names("entity")
-        self._things = self.knowledge.names("block")
+        self.confusions = [name for one in confusions or COMMON if (name := self.knowledge.source(one))]
 
     def bind(self, world: object) -> SimulatedVision:
         """The same for one episode in `world`.
@@ -95,7 +105,7 @@ class SimulatedVision:
                 "vlm=simulated needs a world that knows what is in view (world=sim); choose vlm=openai or vlm=replay."
             )
         bound = copy.copy(self)
-        bound._world, bound._seen, bound._requests = world, {}, 0
+        bound._world, bound._seen, bound.truth, bound._requests = world, {}, {}, 0
         return bound
 
     def note(self, record: Record) -> None:
@@ -103,6 +113,7 @@ class SimulatedVision:
         if self._world is None:
             raise UserError("The simulated vision model is bound to no world: call bind(world) first.")
         self._seen[record.id] = list(self._world.sightings())
+        self.truth[record.tick] = [sighting.name for sighting in self._seen[record.id]]
 
     def label_now(self, keyframes: Sequence[Record]) -> Mapping[str, Any]:
         """The answer in the form of the paper's appendix A.9. Raises `ModelError` where `fail_every` says so."""
@@ -139,12 +150,14 @@ class SimulatedVision:
         together = [[a, b] for i, a in enumerate(names) for b in names[i + 1 :]]
         return {"timestep": record.tick, "entities": names, "affordances": affordances, "co_occurrences": together}
 
-    def _other(self, name: str, which: float) -> str:
-        among = self._mobs if self.knowledge.kind(self.knowledge.source(name) or "") == "entity" else self._things
-        return among[int(which * len(among))]
+    def _other(self, said: str, which: float) -> str:
+        name = self.knowledge.source(said) or said
+        others = [one for one in self.confusions if one != name]
+        alike = [one for one in others if self.knowledge.kind(one) == self.knowledge.kind(name)] or others
+        return alike[int(which * len(alike))] if alike else said
 
     def _affordance(self, rng: np.random.Generator, source: str, relation: str, target: str) -> dict[str, str]:
         wrong, which = rng.random(2)
         if wrong < self.false_affordances:
-            target = self._things[int(which * len(self._things))]
+            target = self._other(target, which)
         return {"source": source, "relation": relation, "target": target}
