@@ -7,7 +7,7 @@ with the same settings for another. `candidates` reads numbers that are kept up 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,7 +95,7 @@ class FeatureMemory:
     def _store(self) -> ShortTermMemory:
         return ShortTermMemory()
 
-    def fresh(self, world: object = None) -> FeatureMemory:
+    def fresh(self, world: object = None) -> Self:
         """An empty memory with these settings for an episode in `world`."""
         return type(self)(**self._settings(world))
 

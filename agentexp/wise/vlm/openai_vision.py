@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import io
 from collections import Counter
@@ -45,7 +46,9 @@ class OpenAIVision:
         return OpenAIVision(model=self.model, max_side=self.max_side, scale=self.scale, max_tokens=self.max_tokens)
 
     async def start(self) -> None:
-        """Check that the model answers; see `Model.start`."""
+        """Check that the model answers; see `Model.start`. Call it before the first episode: it also opens the connections, which
+        takes longer than a control step.
+        """
         await self.model.start()
 
     async def close(self) -> None:
@@ -58,7 +61,8 @@ class OpenAIVision:
         Raises:
             ModelError: the model failed after its retries, or both replies were malformed.
         """
-        messages = [Message("user", self.prompt(keyframes))]
+        # In a thread: packing sixteen pictures takes longer than a control step may.
+        messages = [Message("user", await asyncio.to_thread(self.prompt, keyframes))]
         problem = ""
         for attempt in range(2):
             if attempt:

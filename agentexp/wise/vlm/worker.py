@@ -98,7 +98,7 @@ class VisionWorker:
         self._waiting: list[Record] = []
         self._since = (0, 0.0)
         self._open: list[_Request] = []
-        self._counts: Counter[str] = Counter()
+        self._counts = Counter({"keyframes": 0, "requests": 0, "answers": 0})
         self._seconds: list[float] = []
 
     def fresh(self, world: object = None) -> VisionWorker:
