@@ -90,5 +90,5 @@ def test_an_endpoint_that_dies_is_used_again_when_it_is_back() -> None:
 
 
 def test_a_wrong_key_stops_the_run() -> None:
-    with pytest.raises(FatalError, match="401|key"):
+    with pytest.raises(FatalError, match=r"401|key"):
         episode("no_key", batches=2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 _WOODS = ("oak", "spruce", "birch", "jungle", "acacia", "dark_oak", "wooden")
 _COLOURS = (
     *("white", "orange", "magenta", "light_blue", "yellow", "lime", "pink", "gray", "light_gray", "silver", "cyan", "purple"),
@@ -38,6 +40,7 @@ _SAME = {
 }
 
 
+@cache
 def generic(name: str) -> str:
     """The name without its wood or colour; itself where it has none."""
     if same := _SAME.get(name):

@@ -46,8 +46,9 @@ class OpenAIVision:
         return OpenAIVision(model=self.model, max_side=self.max_side, scale=self.scale, max_tokens=self.max_tokens)
 
     async def start(self) -> None:
-        """Check that the model answers; see `Model.start`. Call it before the first episode: it also opens the connections, which
-        takes longer than a control step.
+        """Check that the model answers; see `Model.start`. To be called before the first episode.
+
+        It also opens the connections, which takes longer than a control step may.
         """
         await self.model.start()
 
