@@ -144,5 +144,98 @@ def test_mineclip_needs_its_weights_and_package(tmp_path: Path, monkeypatch: pyt
         encoder.text("near cow")
 
 
+class Tensor:
+    """The few operations of a torch tensor that the encoder uses, on numpy."""
+
+    def __init__(self, array: object) -> None:
+        self.array = np.asarray(array, np.float32)
+
+    def __getitem__(self, key: object) -> "Tensor":
+        return Tensor(self.array[key])  # type: ignore[index]
+
+    def __add__(self, other: "Tensor") -> "Tensor":
+        return Tensor(self.array + other.array)
+
+    def __mul__(self, other: "Tensor") -> "Tensor":
+        return Tensor(self.array * other.array)
+
+    def __rsub__(self, other: float) -> "Tensor":
+        return Tensor(other - self.array)
+
+    def permute(self, *axes: int) -> "Tensor":
+        return Tensor(self.array.transpose(axes))
+
+    def view(self, *shape: int) -> "Tensor":
+        return Tensor(self.array.reshape(shape))
+
+    def repeat(self, *times: int) -> "Tensor":
+        return Tensor(np.tile(self.array, times))
+
+    def sigmoid(self) -> "Tensor":
+        return Tensor(1 / (1 + np.exp(-self.array)))
+
+    def float(self) -> "Tensor":
+        return self
+
+    cpu = float
+
+    def numpy(self) -> np.ndarray:
+        return self.array
+
+
+class FakeMineCLIP:
+    """Forms and call order of the real one: 512 numbers a frame, 16 frames a video, adapters with residual weights."""
+
+    def __init__(self, **config: object) -> None:
+        assert config["resolution"] == [160, 256]
+        double = types.SimpleNamespace(video_adapter=self.double, text_adapter=self.double)
+        self.reward_head = types.SimpleNamespace(**vars(double), video_residual_weight=Tensor(0.0), text_residual_weight=None)
+        self.asked = 0
+
+    @staticmethod
+    def double(tensor: Tensor) -> Tensor:
+        return tensor + tensor
+
+    def load_ckpt(self, path: str, strict: bool) -> None:
+        assert path.endswith("attn.pth") and strict
+
+    def to(self, device: str) -> "FakeMineCLIP":
+        return self
+
+    def eval(self) -> "FakeMineCLIP":
+        return self
+
+    def forward_image_features(self, frames: Tensor) -> Tensor:
+        assert frames.array.shape == (1, 3, 160, 256)
+        return Tensor(np.full((1, 512), frames.array.mean()))
+
+    def forward_video_features(self, features: Tensor) -> Tensor:
+        assert features.array.shape == (1, 16, 512)
+        return Tensor(features.array.mean(axis=1))
+
+    def encode_text(self, texts: list[str]) -> Tensor:
+        self.asked += 1
+        return Tensor(np.eye(512)[len(texts[0])][None])
+
+
+def test_mineclip_calls_its_package_as_mrsteve_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from contextlib import nullcontext
+
+    torch = types.SimpleNamespace(no_grad=nullcontext, as_tensor=lambda array, device: Tensor(array))
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    for name in ("minestudio", "minestudio.utils", "minestudio.utils.mineclip_lib"):
+        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+    package = types.SimpleNamespace(MineCLIP=FakeMineCLIP)
+    monkeypatch.setitem(sys.modules, "minestudio.utils.mineclip_lib.mineclip", package)
+    (tmp_path / "attn.pth").write_bytes(b"")
+    encoder: Encoder = MineClipEncoder(checkpoint=str(tmp_path / "attn.pth"), device="cpu")
+    picture = encoder.picture(np.full((64, 64, 3), 90, np.uint8))
+    assert picture.shape == (512,) and np.allclose(picture, 512**-0.5)
+    assert np.array_equal(encoder.text("near cow"), np.eye(512, dtype=np.float32)[8])
+    encoder.text("near cow")
+    assert encoder._model.asked == 1  # type: ignore[attr-defined]
+    assert encoder.threshold("near cow") == 0.2355 and encoder.threshold("obtain beef") is None  # type: ignore[attr-defined]
+
+
 def test_mrsteves_thresholds_are_those_of_its_texts() -> None:
     assert THRESHOLDS["near cow"] == 0.2355 and THRESHOLDS["near tree"] == 0.231 and THRESHOLDS["near water"] == 0.2214
