@@ -37,49 +37,48 @@ def astar(
         The cells after the start up to the goal, and True; or those up to the cell nearest to the goal that was found, and
         False.
     """
-    size = len(blocked)
-    flat = blocked.tobytes()
-    width = blocked.shape[1]
-
-    def rest(i: int, j: int) -> float:
-        a, b = abs(i - goal[0]), abs(j - goal[1])
-        return max(a, b) + (DIAGONAL - 1) * min(a, b)
-
-    cost = {start: 0.0}
-    came: dict[tuple[int, int], tuple[int, int]] = {}
-    heap = [(rest(*start), 0, start)]
-    done: set[tuple[int, int]] = set()
-    best, best_rest = start, rest(*start)
-    pushed = 0
-    while heap and len(done) < limit:
+    # Flat indices into a map with a solid border: this runs within a control step.
+    width = blocked.shape[1] + 2
+    solid = np.pad(blocked, 1, constant_values=True).tobytes()
+    first, last = (start[0] + 1) * width + start[1] + 1, (goal[0] + 1) * width + goal[1] + 1
+    side_x, side_z = np.abs(np.arange(len(blocked) + 2) - goal[0] - 1), np.abs(np.arange(width) - goal[1] - 1)
+    longer, shorter = np.maximum.outer(side_x, side_z), np.minimum.outer(side_x, side_z)
+    rest: list[float] = (longer + (DIAGONAL - 1) * shorter).ravel().tolist()
+    moves = [(di * width + dj, di * width, dj, DIAGONAL if di and dj else 1.0) for di, dj in MOVES]
+    cost = [np.inf] * len(solid)
+    cost[first] = 0.0
+    came: dict[int, int] = {}
+    heap = [(rest[first], 0, first)]
+    done = bytearray(len(solid))
+    best = first
+    pushed = expanded = 0
+    while heap and expanded < limit:
         _, _, here = heappop(heap)
-        if here in done:
+        if done[here]:
             continue
-        done.add(here)
-        far = rest(*here)
-        if far < best_rest:
-            best, best_rest = here, far
-        if here == goal:
+        done[here] = 1
+        expanded += 1
+        if rest[here] < rest[best]:
+            best = here
+        if here == last:
             break
-        i, j = here
-        for di, dj in MOVES:
-            a, b = i + di, j + dj
-            if not (0 <= a < size and 0 <= b < width) or flat[a * width + b]:
+        so_far = cost[here]
+        for move, beside_x, beside_z, length in moves:
+            there = here + move
+            if solid[there] or done[there] or (length > 1 and (solid[here + beside_x] or solid[here + beside_z])):
                 continue
-            if di and dj and (flat[i * width + b] or flat[a * width + j]):
-                continue
-            new = cost[here] + (DIAGONAL if di and dj else 1.0)
-            if new < cost.get((a, b), np.inf) - 1e-9:
-                cost[a, b] = new
-                came[a, b] = here
+            new = so_far + length
+            if new < cost[there] - 1e-9:
+                cost[there] = new
+                came[there] = here
                 pushed += 1
-                heappush(heap, (new + rest(a, b), -pushed, (a, b)))
+                heappush(heap, (new + rest[there], -pushed, there))
     path = []
     at = best
-    while at != start:
-        path.append(at)
+    while at != first:
+        path.append((at // width - 1, at % width - 1))
         at = came[at]
-    return path[::-1], best == goal
+    return path[::-1], best == last
 
 
 class Navigator:
