@@ -49,11 +49,17 @@ def _running(name: str, summary: str) -> None:
         config_name: ConfigName = None,
         dry_run: DryRun = False,
     ) -> None:
-        from agentexp.commands import run_job
         from agentexp.launch import HydraFlags, launch
 
+        if name == "wise-run":
+            from agentexp.wise.command import aliased
+            from agentexp.wise.command import wise_job as job
+
+            overrides = aliased(overrides or [])
+        else:
+            from agentexp.commands import run_job as job
         flags = HydraFlags(multirun, cfg, package, resolve, info, config_dir, config_name)
-        raise typer.Exit(launch(name, overrides or [], flags, run_job(dry_run=dry_run)))
+        raise typer.Exit(launch(name, overrides or [], flags, job(dry_run=dry_run)))
 
     command.__doc__ = summary
     app.command(name, cls=HydraHelp)(command)
@@ -63,6 +69,7 @@ _running("eval", "Run a whole paradigm on a world and score it.")
 _running("explore", "Stage 1 of MAP: rules K_g from train tasks. Or goal-free exploration: paradigm=explore_then_act.")
 _running("map", "Stages 1 and 2 of MAP: build and save one cognitive map per instance.")
 _running("act", "Stage 3 of MAP: act on the maps of an earlier run (maps=RUN_FOLDER).")
+_running("wise-run", "WISE and its baselines: exploration of a map (task=explore method=wise,mrsteve map=128).")
 
 
 @app.command()

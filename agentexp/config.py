@@ -127,7 +127,7 @@ def check_root(config: Mapping[str, Json], overrides: Overrides) -> RootSettings
         if key not in config:
             raise UserError(f"{key} has no value. Choose one: {key}=<choice>; `agentexp eval --help` lists the choices.")
     plain = {key: value for key, value in config.items() if key not in COMPONENTS and key != "roles"}
-    settings: RootSettings = _checked_dataclass(RootSettings, plain, "", overrides)
+    settings: RootSettings = checked_dataclass(RootSettings, plain, "", overrides)
     if settings.repeats < 1:
         raise UserError("repeats must be at least 1.")
     _check_positive(settings, ("concurrency", "workers"), "")
@@ -141,7 +141,7 @@ def split_env(node: Mapping[str, Json], overrides: Overrides) -> tuple[EnvSettin
     """Separate the runner's keys of `env` from the world's constructor arguments."""
     ours = {key: value for key, value in node.items() if key in ENV_KEYS}
     spec = {key: value for key, value in node.items() if key not in ENV_KEYS}
-    settings: EnvSettings = _checked_dataclass(EnvSettings, ours, "env", overrides)
+    settings: EnvSettings = checked_dataclass(EnvSettings, ours, "env", overrides)
     if settings.limit is not None and settings.limit < 1:
         raise UserError("env.limit must be at least 1, or null for the whole split.")
     _check_positive(settings, ("step_timeout", "reset_timeout", "max_episodes_per_worker"), "env.")
@@ -161,7 +161,7 @@ def split_model(node: Json, path: str, overrides: Overrides) -> dict[str, Json]:
     """The model's constructor arguments; the prompts' keys are checked and taken out."""
     if not isinstance(node, Mapping):
         raise UserError(f"{path} must be a model, for example +model@{path}=openai.")
-    _checked_dataclass(ModelSettings, {key: value for key, value in node.items() if key in MODEL_KEYS}, path, overrides)
+    checked_dataclass(ModelSettings, {key: value for key, value in node.items() if key in MODEL_KEYS}, path, overrides)
     return {key: value for key, value in node.items() if key not in MODEL_KEYS}
 
 
@@ -276,7 +276,8 @@ def _shown(value: Json) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def _checked_dataclass(cls: type[Any], node: Mapping[str, Json], path: str, overrides: Overrides) -> Any:
+def checked_dataclass(cls: type[Any], node: Mapping[str, Json], path: str, overrides: Overrides) -> Any:
+    """Check a mapping against a dataclass, nested ones too, and construct it. Raises `UserError` as `check_root` does."""
     hints = typing.get_type_hints(cls)
     names = [f.name for f in fields(cls)]
     values: dict[str, Any] = {}
@@ -286,7 +287,7 @@ def _checked_dataclass(cls: type[Any], node: Mapping[str, Json], path: str, over
             raise UserError(f"'{where}' is not a setting.{nearest(key, names)} Valid keys: {', '.join(names)}.")
         nested = _nested(hints[key])
         if nested is not None and isinstance(value, Mapping):
-            values[key] = _checked_dataclass(nested, value, where, overrides)
+            values[key] = checked_dataclass(nested, value, where, overrides)
         else:
             values[key] = check_value(value, hints[key], where, overrides)
     for f in fields(cls):

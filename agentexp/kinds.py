@@ -15,6 +15,9 @@ _NAMES = {
     "Paradigm": ("a paradigm", "paradigm"),
     "Tracker": ("a logger", "logger"),
     "Stopping": ("a stop rule", "stopping"),
+    "VoxelWorld": ("a voxel world", "world"),
+    "Explorer": ("an explorer", "method"),
+    "Navigator": ("a navigator", "method"),
     "ParseSettings": ("the parser's settings", "parsing"),
 }
 """Protocol or class -> what it is called, and the config group of its choices."""

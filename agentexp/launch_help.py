@@ -8,6 +8,9 @@ from typing import Any
 from typer.core import TyperCommand
 
 
+WISE_GROUPS = ("method", "world")  # of `wise-run` alone; it shares only the logger with the other commands
+
+
 class HydraHelp(TyperCommand):
     """A command whose help also lists the config groups, including those of `--config-dir`."""
 
@@ -15,13 +18,19 @@ class HydraHelp(TyperCommand):
         """Append the groups; read from disk, without importing Hydra."""
         from agentexp.launch import groups
 
+        wise = ctx.info_name == "wise-run"
         formatter.write("\nConfig groups (choose with group=choice):\n")
         for group, choices in groups(_config_dir(sys.argv)).items():
+            if (group in WISE_GROUPS) != wise and group != "logger":
+                continue
             sign = "+" if group == "experiment" else ""
             formatter.write(f"  {sign}{group}={' | '.join(choices)}\n")
-        formatter.write(
-            "\nAny value can be overridden: env.limit=10 model.temperature=0.7 seed=1. Sweep: -m paradigm=react,map.\n"
+        examples = (
+            "budget=2000 seeds=5 world.obstacles=rooms. Sweep: -m method=wise,mrsteve"
+            if wise
+            else "env.limit=10 model.temperature=0.7 seed=1. Sweep: -m paradigm=react,map"
         )
+        formatter.write(f"\nAny value can be overridden: {examples}.\n")
         formatter.write("All settings with their values: --cfg job. Your own configs: --config-dir DIR.\n")
 
 

@@ -180,6 +180,10 @@ def result_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     ):
         if summary.get(key) is not None:
             rows.append((name, form.format(summary[key])))
+    if summary.get("coverage") is not None:
+        rows.append(("map seen", f"{summary['coverage']:.1%}"))
+        rows += [(f"  after {mark} steps", f"{share:.1%}") for mark, share in summary["coverage_at"].items()]
+        rows += [(name, "not by all" if summary[name] is None else f"{summary[name]:.0f} steps") for name in ("t90", "t99")]
     if total is not None:
         rows.append(("tokens", compact(total) + (f" (${cost:.2f})" if cost is not None else "")))
     rows.append(("harness errors", str(summary["harness_errors"])))

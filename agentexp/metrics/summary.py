@@ -14,6 +14,7 @@ from typing import Any
 
 from agentexp.metrics.behaviour import Behaviour, behaviour, diagnose
 from agentexp.metrics.ecc import Ecc, ecc_of_episode, summarise_ecc
+from agentexp.metrics.map_coverage import summarise_maps
 from agentexp.metrics.resample import Estimate
 from agentexp.metrics.stats import wilson
 
@@ -79,6 +80,8 @@ def summarise(episodes: Iterable[Record], planned: int) -> dict[str, Any]:
         "on_failures": _plain(diagnose(total.failures)) if total.failures else None,
         "ecc": _plain(summarise_ecc(total.explorations)) if total.explorations else None,
     }
+    if total.maps:
+        result |= summarise_maps(total.maps)
     return {**result, "warnings": _warnings(result, replies)}
 
 
@@ -98,6 +101,7 @@ class _Totals:
         self.by_kind: dict[str, list[int]] = defaultdict(list)
         self.failures: list[Behaviour] = []
         self.explorations: list[Ecc] = []
+        self.maps: list[Record] = []
 
     def add(self, record: Record) -> None:
         usage = record.get("usage") or {}
@@ -118,6 +122,8 @@ class _Totals:
             return
         if (coverage := ecc_of_episode(record)) is not None:
             self.explorations.append(coverage)
+        if (seen := record.get("notes", {}).get("coverage")) is not None and "marks" in seen:
+            self.maps.append({key: value for key, value in seen.items() if key not in ("curve", "path")})
         if record["end_reason"] != "completed" and not record["success"] and (acting := behaviour(record)).actions:
             self.failures.append(acting)
         self.ok += 1
