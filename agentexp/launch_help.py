@@ -7,7 +7,6 @@ from typing import Any
 
 from typer.core import TyperCommand
 
-
 WISE_GROUPS = ("method", "world")  # of `wise-run` alone; it shares only the logger with the other commands
 
 
