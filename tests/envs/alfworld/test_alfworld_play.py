@@ -325,7 +325,7 @@ def test_myopic_follows_literal_guidance(world: AlfWorld) -> None:
 
 
 def test_unknown_agents_list_the_known_ones(world: AlfWorld) -> None:
-    with pytest.raises(UserError, match="curious, mapuser, memorised, myopic"):
+    with pytest.raises(UserError, match="curious, follower, mapuser, memorised, myopic, rulefinder"):
         world.policy("clever", 0)
 
 
