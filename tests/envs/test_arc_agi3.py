@@ -9,7 +9,7 @@ from coverage_kit import explore, recite, scripted
 
 from agentexp.capabilities import HasAlignment, HasCheckpoints, HasFacts, HasOracle, HasPolicies, HasQuestions
 from agentexp.core import Episode, Step, View
-from agentexp.envs.arc_agi3 import ArcAgi3, policies, views
+from agentexp.envs.arc_agi3 import ArcAgi3, views
 from agentexp.envs.check import check_env
 from agentexp.envs.goal_free import GoalFree
 from agentexp.errors import UserError
@@ -246,7 +246,7 @@ def test_scripted_agents_are_deterministic():
     world = ArcAgi3()
     with pytest.raises(UserError, match="curious, mapuser"):
         world.policy("clever", 0)
-    for name in policies.NAMES:
+    for name in ("curious", "mapuser", "myopic", "random", "repetitive", "systematic"):
         walks = []
         for _ in range(2):
             step, policy, history = world.reset(task("cm01")), world.policy(name, 3), []

@@ -17,13 +17,12 @@ from collections import Counter, deque
 from collections.abc import Hashable
 
 from agentexp.core import Policy, View
+from agentexp.envs.agents import fresh_agent
 from agentexp.envs.arc_agi3 import actions
 from agentexp.envs.arc_agi3.navigator import Navigator
 from agentexp.envs.arc_agi3.reader import Event, Reader, click_context
 from agentexp.envs.arc_agi3.tracker import digest
-from agentexp.errors import UserError
 
-NAMES = ("curious", "mapuser", "myopic", "random", "repetitive", "systematic")
 REPEAT = 0.3
 RESET = "RESET"
 
@@ -38,9 +37,7 @@ def make(name: str, seed: int) -> Policy:
         "repetitive": Repetitive,
         "systematic": Systematic,
     }
-    if name not in kinds:
-        raise UserError(f"model.policy={name} does not exist in arc_agi3; choose one of {', '.join(NAMES)}.")
-    return kinds[name](seed)
+    return fresh_agent(kinds, name, "arc_agi3", seed)
 
 
 class _Player:

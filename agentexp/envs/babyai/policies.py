@@ -18,6 +18,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from agentexp.core import Policy, View
+from agentexp.envs.agents import fresh_agent
 from agentexp.envs.babyai import belief
 from agentexp.envs.babyai.engine import Clause
 from agentexp.envs.babyai.expert import solve
@@ -30,19 +31,12 @@ from agentexp.envs.babyai.scene import LOCKED, VIEW, Cell, Scene
 from agentexp.envs.babyai.tracker import GridTracker
 from agentexp.errors import UserError
 
-NAMES = ("curious", "mapuser", "myopic")
 REPEAT = 0.3
 
 
 def make(name: str, seed: int) -> Policy:
     """A fresh policy by name."""
-    if name == "curious":
-        return Curious(seed)
-    if name == "mapuser":
-        return MapUser(seed)
-    if name == "myopic":
-        return Myopic(seed)
-    raise UserError(f"model.policy={name} does not exist in babyai; choose one of {', '.join(NAMES)}.")
+    return fresh_agent({"curious": Curious, "mapuser": MapUser, "myopic": Myopic}, name, "babyai", seed)
 
 
 class _Agent:

@@ -12,9 +12,9 @@
 from __future__ import annotations
 
 from agentexp.core import Policy
+from agentexp.envs.agents import fresh_agent
 from agentexp.envs.jericho.explorers import Curious, Myopic, Random, Reader, Repetitive
 from agentexp.envs.jericho.mapuser import MapUser
-from agentexp.errors import UserError
 
 KINDS: dict[str, type[Reader]] = {
     "curious": Curious,
@@ -28,6 +28,4 @@ KINDS: dict[str, type[Reader]] = {
 
 def make(name: str, seed: int) -> Policy:
     """A fresh policy by name."""
-    if name not in KINDS:
-        raise UserError(f"model.policy={name} does not exist in jericho; choose one of {', '.join(KINDS)}.")
-    return KINDS[name](seed)
+    return fresh_agent(KINDS, name, "jericho", seed)

@@ -21,13 +21,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agentexp.core import Policy, View
+from agentexp.envs.agents import fresh_agent
 from agentexp.envs.pddl.grounding import Ground
 from agentexp.envs.pddl.language import Atom, Literals, Problem
 from agentexp.envs.pddl.phrases import Phrases
 from agentexp.envs.pddl.reading import Event, Reading
 from agentexp.envs.pddl.search import Planner, Unsolved
 from agentexp.envs.pddl.tracker import conditions
-from agentexp.errors import UserError
 
 if TYPE_CHECKING:
     from agentexp.core import Step
@@ -258,6 +258,4 @@ NAMES: dict[str, Callable[[int, Sequence[Phrases]], Policy]] = {
 
 def make(name: str, seed: int, known: Sequence[Phrases]) -> Policy:
     """A fresh policy by name."""
-    if name not in NAMES:
-        raise UserError(f"model.policy={name} does not exist in pddl; choose one of {', '.join(NAMES)}.")
-    return NAMES[name](seed, known)
+    return fresh_agent(NAMES, name, "pddl", seed, known)

@@ -18,11 +18,10 @@ import re
 from collections.abc import Callable, Iterator
 
 from agentexp.core import CognitiveMap, Policy, View
+from agentexp.envs.agents import fresh_agent
 from agentexp.envs.scienceworld.texts import Room, Thing
 from agentexp.envs.scienceworld.tracker import ScienceWorldTracker
-from agentexp.errors import UserError
 
-NAMES = ("curious", "mapuser", "myopic")
 REPEAT = 0.3
 ANIMAL = re.compile(r"^(?:baby|juvenile|adult|hatchling|tadpole)\b|\b(?:egg|pupa|caterpillar|larva|tadpole|nymph)$")
 PLANT = re.compile(r"\b(?:tree|plant)$")
@@ -47,13 +46,7 @@ YEARS = {
 
 def make(name: str, seed: int) -> Policy:
     """A fresh policy by name."""
-    if name == "curious":
-        return Curious(seed)
-    if name == "mapuser":
-        return MapUser(seed)
-    if name == "myopic":
-        return Myopic(seed)
-    raise UserError(f"model.policy={name} does not exist in scienceworld; choose one of {', '.join(NAMES)}.")
+    return fresh_agent({"curious": Curious, "mapuser": MapUser, "myopic": Myopic}, name, "scienceworld", seed)
 
 
 class _Reader:

@@ -14,22 +14,15 @@ import random
 import re
 
 from agentexp.core import Policy, View
+from agentexp.envs.agents import fresh_agent
 from agentexp.envs.textcraft.tracker import Commands, generic, makes, parse_list
-from agentexp.errors import UserError
 
-NAMES = ("curious", "mapuser", "myopic")
 REPEAT = 0.3
 
 
 def make(name: str, seed: int) -> Policy:
     """A fresh policy by name."""
-    if name == "curious":
-        return Curious(seed)
-    if name == "mapuser":
-        return MapUser(seed)
-    if name == "myopic":
-        return Myopic(seed)
-    raise UserError(f"model.policy={name} does not exist in textcraft; choose one of {', '.join(NAMES)}.")
+    return fresh_agent({"curious": Curious, "mapuser": MapUser, "myopic": Myopic}, name, "textcraft", seed)
 
 
 class _Reader:
