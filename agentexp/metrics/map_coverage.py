@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+NOTE = "coverage"  # the note of an episode that holds its record
+
 
 def summarise_maps(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Means over episodes.

@@ -14,6 +14,7 @@ from typing import Any
 
 from agentexp.metrics.behaviour import Behaviour, behaviour, diagnose
 from agentexp.metrics.ecc import Ecc, ecc_of_episode, summarise_ecc
+from agentexp.metrics.map_coverage import NOTE as MAP_COVERAGE
 from agentexp.metrics.map_coverage import summarise_maps
 from agentexp.metrics.resample import Estimate
 from agentexp.metrics.stats import wilson
@@ -122,7 +123,7 @@ class _Totals:
             return
         if (coverage := ecc_of_episode(record)) is not None:
             self.explorations.append(coverage)
-        if (seen := record.get("notes", {}).get("coverage")) is not None and "marks" in seen:
+        if (seen := record.get("notes", {}).get(MAP_COVERAGE)) is not None and "marks" in seen:
             self.maps.append({key: value for key, value in seen.items() if key not in ("curve", "path")})
         if record["end_reason"] != "completed" and not record["success"] and (acting := behaviour(record)).actions:
             self.failures.append(acting)

@@ -15,6 +15,7 @@ from agentexp.metrics.arc import levels_of_episode, rhae_of_episode
 from agentexp.metrics.behaviour import INFO_ACTIONS, Behaviour, behaviour, looping, recovered, repeated
 from agentexp.metrics.ecc import ecc_of_episode
 from agentexp.metrics.efficiency import cost_of_episode
+from agentexp.metrics.map_coverage import NOTE as MAP_COVERAGE
 from agentexp.metrics.map_qa import NOTE as MAP_QA
 from agentexp.metrics.perturbation import NOTE as PERTURBATION
 from agentexp.metrics.perturbation import reexplored
@@ -128,6 +129,27 @@ def _cost(name: str) -> Callable[[Record, Any], Part | None]:
     return of
 
 
+def _map_seen(record: Record, at: Any) -> Part | None:
+    """`at`: share seen after so many steps; None: at the end of the episode."""
+    note = record["notes"].get(MAP_COVERAGE)
+    if note is None or (at is not None and int(at) > note["budget"]):
+        return None
+    if at is None:
+        return float(note["final"]), 1.0
+    if str(at) in note["marks"]:
+        return float(note["marks"][str(at)]), 1.0
+    curve = note["curve"]  # every 10th step; an episode with nothing left to explore keeps its last value
+    return curve[min(int(at) // 10, len(curve) - 1)] / note["total"], 1.0
+
+
+def _map_number(name: str) -> Callable[[Record, Any], Part | None]:
+    def of(record: Record, at: Any) -> Part | None:
+        value = record["notes"].get(MAP_COVERAGE, {}).get(name)
+        return (float(value), 1.0) if value is not None else None
+
+    return of
+
+
 def _rhae(*, completion_cap: bool) -> Callable[[Record, Any], Part | None]:
     def of(record: Record, at: Any) -> Part | None:
         """`at`: a game by its kind ("tu93"); None: all."""
@@ -176,6 +198,11 @@ MEASURES: Mapping[str, Measure] = {
     "converged": Measure(_stopped, "mapped episodes", percent=True, binary=True),
     "map_qa": Measure(_questions("correct"), "questions", percent=True, pooled=True),
     "map_qa_unknown": Measure(_questions("unknown"), "questions", percent=True, pooled=True),
+    "map_seen": Measure(_map_seen, "maps", percent=True),
+    "map_rate": Measure(_map_number("rate"), "maps", percent=True, digits=2),
+    "map_auc": Measure(_map_number("auc"), "maps", percent=True),
+    "map_t90": Measure(_map_number("t90"), "maps of which 90 % were seen", digits=0),
+    "map_t99": Measure(_map_number("t99"), "maps of which 99 % were seen", digits=0),
     "turns": Measure(_cost("turns")),
     "calls": Measure(_cost("calls")),
     "tokens": Measure(_cost("tokens"), digits=0),

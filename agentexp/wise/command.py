@@ -12,6 +12,7 @@ from agentexp import targets
 from agentexp.commands import resolved
 from agentexp.config import LimitSettings, Overrides, build, check_value, checked, checked_dataclass, nearest
 from agentexp.errors import MissingDependency, UserError
+from agentexp.metrics.map_coverage import NOTE
 from agentexp.rollout import Budget, Limits, Rollout
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class Method:
         episode = ro.episode
         episode.steps = record["steps"]
         episode.steps_by_phase["exploring"] = record["steps"]
-        ro.note("coverage", {"method": self.name, **record})
+        ro.note(NOTE, {"method": self.name, **record})
         ro.finish("completed")
         episode.score = record["final"]
 
