@@ -157,11 +157,14 @@ def make_run(config: Config, overrides: Overrides) -> Run:
 
 def explore_config(config: Mapping[str, Any]) -> Config:
     """The config of the explore run that makes K_g for `config`: the same as `agentexp explore` with the same choices."""
-    known = {key: value for key, value in config.items() if key not in ("explore", "maps")}
+    known = {key: value for key, value in config.items() if key not in ("explore", "maps", "roles")}
+    asked = getattr(targets.locate(str(config["explore"].get("_target_")), "explore"), "roles", None)
+    roles = {role: node for role, node in (config.get("roles") or {}).items() if asked is None or role in ("actor", *asked)}
     env = {**config["env"], "split": config["explore"].get("split", "train"), "limit": None}
     quiet = {"_target_": "agentexp.tracking.NoLogger"}
     return {
         **known,
+        "roles": roles,  # without those that only the outer paradigm asks
         "command": "explore",
         "paradigm": config["explore"],
         "env": env,

@@ -52,7 +52,12 @@ async def find_knowledge(run: Run, execute: Callable[[Run], Awaitable[Any]]) -> 
     explore = run.explore()
     explore.nested, explore.models = True, run.models  # the same instances: started already, and closed by `run`
     explore.resume, explore.progress = run.resume, run.progress
-    await execute(explore)
+    summary = await execute(explore)
+    if not summary["finished"]:
+        raise UserError(
+            f"All {summary['harness_errors']} episodes of the explore run ended with a harness error, so there is no K_g. "
+            f"The causes are in {explore.folder / 'episodes.jsonl'}."
+        )
     document = read_json(explore.folder / KNOWLEDGE_FILE)
     if document is None:
         raise UserError(

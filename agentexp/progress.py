@@ -180,6 +180,8 @@ def result_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     ):
         if summary.get(key) is not None:
             rows.append((name, form.format(summary[key])))
+    if asked := summary.get("map_qa"):
+        rows.append(("map QA", f"{asked['accuracy']:.1%} of {asked['questions']} questions, unknown {asked['unknown']:.1%}"))
     if summary.get("coverage") is not None:
         rows.append(("map seen", f"{summary['coverage']:.1%}"))
         rows += [(f"  after {mark} steps", f"{share:.1%}") for mark, share in summary["coverage_at"].items()]

@@ -76,6 +76,9 @@ async def execute(run: Run) -> Summary:
             stopped_by = await job.run_until_stopped()
             summary = summarise_run(folder.path, manifest, stopped_by)
             folder.write_json("summary.json", summary)
+        except UserError:
+            folder.discard_unused("manifest.json", ARTEFACTS_FILE)
+            raise
         finally:
             await asyncio.to_thread(run.logger.finish, summary)
     _tell(run, summary, job.fatal)

@@ -14,7 +14,7 @@ import os
 import re
 import socket
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -146,6 +146,16 @@ class RunFolder:
         """Remove files of the folder, where they exist."""
         for name in names:
             (self.path / name).unlink(missing_ok=True)
+
+    def discard_unused(self, *names: str) -> None:
+        """Take away the folder of a command that was refused before its first episode, with these files of it.
+
+        Anything else that lies in it (tokens already spent, an earlier run's episodes) keeps it.
+        """
+        if self.shard is None and not self.episodes_file.stat().st_size:
+            self.remove(*names, self.episodes_file.name, ".lock")
+            with suppress(OSError):
+                self.path.rmdir()
 
     def read_json(self, name: str) -> dict[str, Any] | None:
         """Content of a file of the folder, None where it does not exist."""

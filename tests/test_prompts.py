@@ -39,6 +39,7 @@ NAMES = {
 ENVS = ["", "alfworld", "textcraft", "scienceworld", "arc_agi3", "somewhere_else"]
 SLOTS: dict[str, Any] = {
     "intro": "<intro>",
+    "frames": ["<frame>"],
     "actions": "<actions>",
     "notes": "<notes>",
     "format": "<format>",

@@ -430,3 +430,20 @@ def test_exit_codes() -> None:
 
 def test_the_worlds_of_the_fakes_keep_the_contract() -> None:
     assert isinstance(CountingWorld(), Env)
+
+
+def test_a_refused_command_leaves_no_folder(tmp_path: Path) -> None:
+    class Refuses(GoModel):
+        async def start(self) -> None:
+            raise UserError("model.api_key_env names no key.")
+
+    run = make_run(tmp_path, model=Refuses())
+    with pytest.raises(UserError, match="names no key"):
+        run_sync(run)
+    assert not run.folder.exists()
+    run_sync(make_run(tmp_path))
+    again = make_run(tmp_path, model=Refuses(), seeds=[0, 1], resume="ignore")
+    assert again.folder == run.folder
+    with pytest.raises(UserError, match="names no key"):
+        run_sync(again)
+    assert (run.folder / "episodes.jsonl").stat().st_size > 0  # what was finished is kept

@@ -16,6 +16,7 @@ from agentexp.metrics.behaviour import Behaviour, behaviour, diagnose
 from agentexp.metrics.ecc import Ecc, ecc_of_episode, summarise_ecc
 from agentexp.metrics.map_coverage import NOTE as MAP_COVERAGE
 from agentexp.metrics.map_coverage import summarise_maps
+from agentexp.metrics.map_qa import NOTE as MAP_QA
 from agentexp.metrics.resample import Estimate
 from agentexp.metrics.stats import wilson
 
@@ -81,6 +82,9 @@ def summarise(episodes: Iterable[Record], planned: int) -> dict[str, Any]:
         "on_failures": _plain(diagnose(total.failures)) if total.failures else None,
         "ecc": _plain(summarise_ecc(total.explorations)) if total.explorations else None,
     }
+    if total.questions:
+        asked = total.questions
+        result["map_qa"] = {"questions": asked, "accuracy": total.right / asked, "unknown": total.unknown / asked}
     if total.maps:
         result |= summarise_maps(total.maps)
     return {**result, "warnings": _warnings(result, replies)}
@@ -103,6 +107,7 @@ class _Totals:
         self.failures: list[Behaviour] = []
         self.explorations: list[Ecc] = []
         self.maps: list[Record] = []
+        self.questions = self.right = self.unknown = 0
 
     def add(self, record: Record) -> None:
         usage = record.get("usage") or {}
@@ -125,6 +130,10 @@ class _Totals:
             self.explorations.append(coverage)
         if (seen := record.get("notes", {}).get(MAP_COVERAGE)) is not None and "marks" in seen:
             self.maps.append({key: value for key, value in seen.items() if key not in ("curve", "path")})
+        for row in record.get("notes", {}).get(MAP_QA) or ():
+            self.questions += 1
+            self.right += bool(row["correct"])
+            self.unknown += bool(row["unknown"])
         if record["end_reason"] != "completed" and not record["success"] and (acting := behaviour(record)).actions:
             self.failures.append(acting)
         self.ok += 1

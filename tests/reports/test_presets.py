@@ -17,6 +17,7 @@ from agentexp.metrics.map_qa import CATEGORIES
 from agentexp.plan import flatten, identity
 
 PRESETS = sorted(file.stem for file in (conf_dir() / "experiment").glob("*.yaml") if file.stem.endswith(("_small", "_paper")))
+PRESETS = [name for name in PRESETS if not name.startswith("wise_")]  # another command: tests/wise/test_wise_tables.py
 # table or figure -> presets
 SOURCES = {
     "table1": ["table1"],

@@ -26,6 +26,7 @@ def test_all_are_there():
         *("ecc-table1", "ecc-table2", "ecc-table3", "ecc-table5", "ecc-table6", "ecc-fig3", "ecc-fig4"),
         *("ttx-table6", "ttx-fig4", "ttx-fig5"),
         *("table2", "table7"),
+        *("wise-table1", "wise-table3"),
     }
     assert [name for name in ALL if load_spec(name).chart] == [name for name in ALL if "fig" in name]
 
