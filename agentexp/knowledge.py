@@ -50,7 +50,8 @@ async def find_knowledge(run: Run, execute: Callable[[Run], Awaitable[Any]]) -> 
             "This run needs K_g. Run `agentexp explore` first and give its file, for example paradigm.k_g=outputs/kg/..."
         )
     explore = run.explore()
-    explore.nested, explore.models = True, run.models  # the same instances: started already, and closed by `run`
+    # The same instances: started already, and closed by `run`. Roles that only `run` asks are no part of the explore run.
+    explore.nested, explore.models = True, {role: run.models[role] for role in explore.models}
     explore.resume, explore.progress = run.resume, run.progress
     summary = await execute(explore)
     if not summary["finished"]:

@@ -206,6 +206,15 @@ def test_artefacts_pass_between_commands_by_run_folder(tmp_path: Path) -> None:
     assert all(record["notes"]["map_source"].startswith("saved:") for record in records)
 
 
+def test_runs_with_and_without_a_role_share_one_exploration(tmp_path: Path) -> None:
+    """A role that stage 1 does not ask is no part of its run, neither refused there nor recorded."""
+    reader = ["+model@roles.reader=scripted", "roles.reader.label=other"]
+    agentexp("eval", *TOY, *reader, "paradigm=map_qa", "paradigm.reader=model", "env.limit=2", cwd=tmp_path)
+    agentexp("eval", *TOY, "paradigm=map", "env.limit=2", cwd=tmp_path)
+    (explored,) = tmp_path.glob("outputs/explore/**/manifest.json")
+    assert set(json.loads(explored.read_text())["model_versions"]) == {"actor"}
+
+
 def test_parse_command(tmp_path: Path) -> None:
     replies = [
         {"id": "a", "content": "Action: look", "admissible": ["look"], "env": "alf"},
