@@ -50,13 +50,13 @@ def test_a_flush_by_the_clock() -> None:
 
 def test_the_control_loop_never_waits() -> None:
     async def run() -> None:
-        worker = VisionWorker(ScriptedVision(delay=30), batch=2, settle_seconds=0.05)
+        worker = VisionWorker(ScriptedVision(delay=300), batch=2, settle_seconds=0.05)
         begin = time.monotonic()
         for one in keyframes(40):
             worker.submit(one, one.tick)
             assert worker.poll(one.tick) == []
             await asyncio.sleep(0)
-        assert time.monotonic() - begin < 5
+        assert time.monotonic() - begin < 50
         assert await worker.settle(40) == []
         assert worker.statistics()["failed_timeout"] == 20
         assert sum(failure["keyframes"] for failure in worker.failures) == 40
