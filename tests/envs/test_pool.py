@@ -345,6 +345,11 @@ PARENT = """
 """
 
 
+def _heeds_interrupts() -> None:
+    """A shell without job control starts background jobs, such as a CI's, with SIGINT ignored; children inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL, signal.SIGINT])
 @pytest.mark.parametrize("trouble", ["", "spin"])
 def test_nothing_outlives_a_killed_parent(how: signal.Signals, trouble: str, tmp_path: Path) -> None:
@@ -352,7 +357,9 @@ def test_nothing_outlives_a_killed_parent(how: signal.Signals, trouble: str, tmp
     path = [p for p in sys.path if p]
     target = f"{WORLDS}.Troubled"
     script = textwrap.dedent(PARENT).format(path=path, target=target, pids=str(pids), trouble=trouble, forked=False)
-    parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    parent = subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, preexec_fn=_heeds_interrupts
+    )
     assert parent.stdout is not None
     with parent:
         assert parent.stdout.readline() == b"ready\n"
