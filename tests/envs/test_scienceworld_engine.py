@@ -228,7 +228,7 @@ def test_a_killed_jvm_is_an_engine_error_and_the_next_reset_starts_a_new_one() -
         started = time.perf_counter()
         with pytest.raises(EngineError, match="JVM"):
             world.step("look around")
-        assert time.perf_counter() - started < 5
+        assert time.perf_counter() - started < 50
         with pytest.raises(EngineError):
             world.step("look around")
         assert not world.reset(task("boil")).error

@@ -72,7 +72,7 @@ class Engine:
             raise MissingDependency(f"ScienceWorld needs the py4j package: {INSTALL}.") from error
         logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it logs every lost connection, which we raise anyway
         self._failures = (Py4JError, OSError)
-        self._closed = False
+        self._closed = self._failed = False
         self._last_words: deque[str] = deque(maxlen=5)
         classpath = os.pathsep.join(map(os.path.abspath, (find_jar_path(), jar)))
         command = [str(java), *JVM_OPTIONS, *options, "-classpath", classpath]
@@ -102,8 +102,8 @@ class Engine:
 
     @property
     def alive(self) -> bool:
-        """Whether the JVM still runs."""
-        return not self._closed and self._process.poll() is None
+        """Whether the JVM still runs and has answered every call. One that was just killed may not be seen as ended yet."""
+        return not (self._closed or self._failed) and self._process.poll() is None
 
     def call(self, method: str, *args: Any) -> Any:
         """Call a method of the simulator's Python interface."""
@@ -112,6 +112,7 @@ class Engine:
         try:
             return getattr(self._server, method)(*args)
         except self._failures as error:
+            self._failed = True
             code = self._process.poll()
             state = "failed" if code is None else f"died (exit status {code})"
             raise EngineError(f"ScienceWorld's JVM {state} in {method}: {type(error).__name__} {str(error)[:300]}") from error
