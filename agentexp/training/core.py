@@ -2,7 +2,7 @@
 
 A language model is trained on the tokens that it sampled itself, never on a text tokenised again: what a sampler did is kept
 as token ids (`Sampled`), and `rows` joins the calls of one conversation into sequences (`Row`) as long as every prompt extends
-the one before, token by token. Where a prompt was rewritten a new row begins, so that each sampled token is trained exactly once.
+the one before, token by token. Where a prompt was rewritten a new row begins: each sampled token is trained exactly once.
 
 Nothing here imports torch.
 """
