@@ -76,6 +76,7 @@ class Control:
         turn: change of yaw in degrees; the world cuts it to what one tick allows.
         look: change of pitch in degrees.
         jump, attack, use: keys held down.
+        keys: further keys held down, by their names in Minecraft (left, sneak, sprint, hotbar.2); other worlds have none.
     """
 
     forward: float = 0.0
@@ -84,6 +85,7 @@ class Control:
     jump: bool = False
     attack: bool = False
     use: bool = False
+    keys: tuple[str, ...] = ()
 
 
 @runtime_checkable
