@@ -35,6 +35,7 @@ Info = Annotated[
 ConfigDir = Annotated[str | None, typer.Option("--config-dir", help="A folder with your own config groups.")]
 ConfigName = Annotated[str | None, typer.Option("--config-name", "-n", help="Another primary config.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the checked settings and the plan, run nothing.")]
+Estimate = Annotated[bool, typer.Option("--estimate", help="Print what the run would cost at most, run nothing.")]
 
 
 def _running(name: str, summary: str) -> None:
@@ -48,18 +49,25 @@ def _running(name: str, summary: str) -> None:
         config_dir: ConfigDir = None,
         config_name: ConfigName = None,
         dry_run: DryRun = False,
+        estimate: Estimate = False,
     ) -> None:
         from agentexp.launch import HydraFlags, launch
 
         if name == "wise-run":
-            from agentexp.wise.command import aliased
-            from agentexp.wise.command import wise_job as job
+            from agentexp.errors import UserError
+            from agentexp.wise.command import aliased, wise_job
 
-            overrides = aliased(overrides or [])
+            if estimate:
+                raise UserError("agentexp wise-run has no --estimate: a run with a simulated vision model counts its requests.")
+            overrides, job = aliased(overrides or []), wise_job(dry_run=dry_run)
+        elif name.startswith("train-"):
+            from agentexp.training.command import train_job as job
         else:
-            from agentexp.commands import run_job as job
+            from agentexp.commands import run_job
+
+            job = run_job(dry_run=dry_run, estimate=estimate)
         flags = HydraFlags(multirun, cfg, package, resolve, info, config_dir, config_name)
-        raise typer.Exit(launch(name, overrides or [], flags, job(dry_run=dry_run)))
+        raise typer.Exit(launch(name, overrides or [], flags, job))
 
     command.__doc__ = summary
     app.command(name, cls=HydraHelp)(command)
@@ -70,6 +78,9 @@ _running("explore", "Stage 1 of MAP: rules K_g from train tasks. Or goal-free ex
 _running("map", "Stages 1 and 2 of MAP: build and save one cognitive map per instance.")
 _running("act", "Stage 3 of MAP: act on the maps of an earlier run (maps=RUN_FOLDER).")
 _running("wise-run", "WISE and its baselines: exploration of a map (task=explore method=wise,mrsteve map=128).")
+_running("train-sft", "Supervised fine-tuning on conversations: trainer.data.path=FOLDER. Needs agentexp[train].")
+_running("train-grpo", "GRPO on episodes, task and exploration rollouts interleaved. Needs agentexp[train].")
+_running("train-thinker", "Train a thinker for a frozen actor. Needs agentexp[train].")
 
 
 @app.command()

@@ -19,6 +19,7 @@ _NAMES = {
     "Explorer": ("an explorer", "method"),
     "Navigator": ("a navigator", "method"),
     "ParseSettings": ("the parser's settings", "parsing"),
+    "Trainer": ("a trainer", "trainer"),
 }
 """Protocol or class -> what it is called, and the config group of its choices."""
 

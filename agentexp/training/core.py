@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from agentexp.core import Message
+from agentexp.errors import AgentExpError
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +125,10 @@ class RecordsTokens(Protocol):
         ...
 
 
+class Interrupted(AgentExpError):
+    """The user stopped a training. Its checkpoint is saved: the same command goes on from there."""
+
+
 class TrainRun(Protocol):
     """A training run as its trainer sees it: folder, settings, metrics. Implemented by `agentexp.training.job`.
 
@@ -132,11 +137,13 @@ class TrainRun(Protocol):
             `folder/model` (a Hugging Face folder: weights, config, tokenizer, chat template).
         config: the resolved config.
         seed: of everything random.
+        planned_steps: optimiser steps of the whole training; set by the trainer once it knows, for the progress display.
     """
 
     folder: Path
     config: Mapping[str, Any]
     seed: int
+    planned_steps: int | None
 
     def metrics(self, step: int, values: Mapping[str, float]) -> None:
         """Record numbers of one optimiser step: a line of `metrics.jsonl`, the tracker (W&B), the progress display.
@@ -147,6 +154,13 @@ class TrainRun(Protocol):
 
     def say(self, text: str) -> None:
         """One line for the user (and the log)."""
+        ...
+
+    def stopping(self) -> bool:
+        """A signal asked to stop: save a checkpoint and raise `Interrupted`. To be asked after every optimiser step.
+
+        A trainer that never asks is stopped where it is, and goes on from its last checkpoint.
+        """
         ...
 
 
