@@ -61,7 +61,12 @@ def _running(name: str, summary: str) -> None:
                 raise UserError("agentexp wise-run has no --estimate: a run with a simulated vision model counts its requests.")
             overrides, job = aliased(overrides or []), wise_job(dry_run=dry_run)
         elif name.startswith("train-"):
-            from agentexp.training.command import train_job as job
+            from agentexp.errors import UserError
+            from agentexp.training.command import train_job
+
+            if estimate:
+                raise UserError(f"agentexp {name} has no --estimate. --dry-run shows what would be trained.")
+            job = train_job(dry_run=dry_run)
         else:
             from agentexp.commands import run_job
 

@@ -85,7 +85,7 @@ def base_label(trainer: Trainer, node: Mapping[str, Any]) -> str:
     """A short name of the base model, fit for a folder's name."""
     import re
 
-    label = getattr(getattr(trainer, "base", None), "label", None) or str(node.get("path") or "base").rstrip("/")
+    label = getattr(getattr(trainer, "base", None), "name", None) or str(node.get("path") or "base").rstrip("/")
     return re.sub(r"[^\w.+-]+", "_", str(label).rpartition("/")[2]).strip("_.")[:80] or "base"
 
 
