@@ -189,6 +189,42 @@ def export(
 
 
 @app.command()
+def collect(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Runs of paradigm=map2k, of paradigm=react, or both.")],
+    out: Annotated[Path, typer.Option(help="Folder; gets the data sets map and act.")] = Path("data"),
+    form: Annotated[str, typer.Option(help="stages: as paradigm=map asks | conversation: all in one (MAP, eq. 9).")] = "stages",
+    stages: Annotated[str, typer.Option(help="Which stages of form stages to write.")] = "explore,map,act",
+    min_accuracy: Annotated[float, typer.Option(help="Of a map, before wrong entries are deleted.")] = 0.95,
+    min_coverage: Annotated[float, typer.Option(help="Of a map.")] = 0.5,
+    limit: Annotated[int | None, typer.Option(help="Instances per world (paper: 667).")] = None,
+    match: Annotated[str, typer.Option(help="Make act equal to map: samples | tokens.")] = "samples",
+    max_tokens: Annotated[int, typer.Option(help="Leave out instances with longer conversations; 0: none.")] = 8192,
+    tokenizer: Annotated[str, typer.Option(help="smollm2, a folder, a hub name, or characters (estimate).")] = "smollm2",
+    official: Annotated[
+        Path | None,
+        typer.Option(envvar="ALFWORLD_DATA", help="ALFWorld's official games, to keep their test games out as well."),
+    ] = None,
+) -> None:
+    """Make training data (MAP-2K, ACT traces) from runs: checked, filtered, decontaminated, with a card."""
+    from agentexp.training.collect.build import Options
+    from agentexp.training.collect.build import collect as collect_runs
+    from agentexp.training.collect.filters import Thresholds
+
+    chosen = tuple(part.strip() for part in stages.split(",") if part.strip())
+    options = Options(
+        form=form,  # type: ignore[arg-type]  # checked there, as the next ones are
+        stages=chosen,
+        thresholds=Thresholds(min_accuracy, min_coverage),
+        limit=limit,
+        match=match,  # type: ignore[arg-type]
+        max_tokens=max_tokens or None,
+        tokenizer=tokenizer,
+        official=official,
+    )
+    typer.echo("\n".join(collect_runs(runs, out, options)))
+
+
+@app.command()
 def parse(
     file: Annotated[
         Path, typer.Argument(help="JSON lines with id, content, reasoning_content, finish_reason, admissible, env.")
