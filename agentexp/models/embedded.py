@@ -7,7 +7,6 @@ Such a model seldom writes an action that parses, so by default it chooses among
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import time
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from typing import Any, Literal
 from agentexp.core import Completion, Request, Sampling
 from agentexp.errors import MissingDependency, ModelError, UserError
 from agentexp.models import weights
+from agentexp.models.cores import free_cores
 from agentexp.models.llama_client import EngineLost, LlamaClient, completion_of, sampling_fields
 from agentexp.models.llama_server import READY, ServerSettings
 from agentexp.models.server_process import ServerProcess
@@ -208,7 +208,7 @@ class EmbeddedModel:
 
     def server_settings(self) -> ServerSettings:
         """How the engine is set up."""
-        threads = self.n_threads or max(1, min(2, _free_cores()))
+        threads = self.n_threads or max(1, min(2, free_cores()))
         return ServerSettings(
             path=str(self._located()),
             ctx=self.n_ctx,
@@ -218,11 +218,6 @@ class EmbeddedModel:
             gpu_layers=self.gpu_layers,
             alias=self.label,
         )
-
-
-def _free_cores() -> int:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return cores - round(os.getloadavg()[0])
 
 
 class _Engine:

