@@ -34,6 +34,7 @@ VOLATILE = (
     "workers",
     "limits.seconds",
     "limits.attempts",
+    "limits.run_*",
     "env.in_process",
     "env.*timeout",
     "env.max_episodes_per_worker",
@@ -54,6 +55,13 @@ VOLATILE = (
     "*.prices.*",
     "*.max_cost",
     "*.max_tokens_total",
+    # of a training: what is kept, and how much is computed at once
+    "trainer.save_every",
+    "trainer.keep",
+    "trainer.eval_every",
+    "trainer.micro_batch",
+    "trainer.gradient_checkpointing",
+    "base.device",
 )
 """Settings that do not change an episode's result, as patterns over dotted keys. They may differ when a run is resumed and
 are no part of the folder's name. Everything else is, also settings of plug-ins that agentexp has never seen."""

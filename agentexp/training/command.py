@@ -14,6 +14,7 @@ from agentexp.plan import identity
 from agentexp.scrub import scrub
 from agentexp.tracking import Tracker
 from agentexp.training.core import Trainer
+from agentexp.training.evaluate import Evaluation
 from agentexp.training.job import Job, Plans, rank
 
 COMPONENTS = ("base", "trainer", "logger")
@@ -37,13 +38,22 @@ def train_job(*, dry_run: bool = False) -> Callable[[Any], int]:
     """The job of a training command; returns the exit code."""
 
     def job(node: Any) -> int:
-        made = make_job(*resolved(node))
+        made = make_job(*resolved(_without_world(node)))
         if dry_run:
             show_plan(made)
             return 0
         return made.run()
 
     return job
+
+
+def _without_world(node: Any) -> Any:
+    """The config without what only an evaluation in the loop would use, where no world is chosen: it cannot be resolved."""
+    from omegaconf import OmegaConf
+
+    if "evaluation" not in node or node.get("env") is not None:
+        return node
+    return OmegaConf.masked_copy(node, [key for key in node if key not in EPISODES])
 
 
 def make_job(config: Mapping[str, Any], overrides: Overrides) -> Job:
@@ -61,16 +71,18 @@ def make_job(config: Mapping[str, Any], overrides: Overrides) -> Job:
     if settings.threads is not None and settings.threads < 1:
         raise UserError(f"threads must be at least 1, or null, not {settings.threads}.")
     trainer = build(config["trainer"], "trainer", overrides, Trainer)
-    # `base` is part of the trainer's settings as well; where results go and how fast they come changes none of them
-    own = {key: value for key, value in config["trainer"].items() if key != "base"}
-    known_config = {**config, "trainer": own}
-    counted = {key: value for key, value in known_config.items() if key != "threads"}
+    # `base` is part of the trainer's settings as well
+    known_config = {**config, "trainer": {key: value for key, value in config["trainer"].items() if key != "base"}}
+    known_config.pop("threads")  # how fast
+    evaluation = Evaluation(config, overrides) if "evaluation" in config else None
+    if not getattr(trainer, "learns_from_episodes", True):  # what is played on the way changes no weights
+        known_config = {key: value for key, value in known_config.items() if key not in EPISODES}
     label = base_label(trainer, config["base"])
     root = Path(settings.output_root).expanduser()
     return Job(
         command=settings.command,
         config=known_config,
-        folder=root / settings.command / f"{label}-{fingerprint(identity(scrub(counted)))}",
+        folder=root / settings.command / f"{label}-{fingerprint(identity(scrub(known_config)))}",
         label=label,
         seed=settings.seed,
         trainer=trainer,
@@ -78,6 +90,7 @@ def make_job(config: Mapping[str, Any], overrides: Overrides) -> Job:
         resume=settings.resume,
         progress=settings.progress,
         threads=settings.threads,
+        evaluation=evaluation,
     )
 
 

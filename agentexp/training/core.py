@@ -129,6 +129,20 @@ class Interrupted(AgentExpError):
     """The user stopped a training. Its checkpoint is saved: the same command goes on from there."""
 
 
+class Evaluation(Protocol):
+    """Plays a few tasks in the middle of a training. Implemented by `agentexp.training.evaluate`.
+
+    Attributes:
+        config: what is played, for the manifest.
+    """
+
+    config: Mapping[str, Any]
+
+    def play(self, folder: Path, step: int, model: Any, tokenizer: Any) -> dict[str, float]:
+        """Play with these weights, record the episodes below `folder`, and return numbers for `TrainRun.metrics`."""
+        ...
+
+
 class TrainRun(Protocol):
     """A training run as its trainer sees it: folder, settings, metrics. Implemented by `agentexp.training.job`.
 
@@ -138,12 +152,14 @@ class TrainRun(Protocol):
         config: the resolved config.
         seed: of everything random.
         planned_steps: optimiser steps of the whole training; set by the trainer once it knows, for the progress display.
+        evaluation: plays with the weights as they are, where the user wants that; None: nobody does.
     """
 
     folder: Path
     config: Mapping[str, Any]
     seed: int
     planned_steps: int | None
+    evaluation: Evaluation | None
 
     def metrics(self, step: int, values: Mapping[str, float]) -> None:
         """Record numbers of one optimiser step: a line of `metrics.jsonl`, the tracker (W&B), the progress display.

@@ -26,10 +26,11 @@ from typing import Any, Protocol, runtime_checkable
 from agentexp.errors import FatalError, HarnessError, MissingDependency, UserError
 from agentexp.interrupt import SIGNALS, end_now
 from agentexp.manifest import Resume, differences
+from agentexp.models.cores import free_cores
 from agentexp.progress import Mode
 from agentexp.store import RunFolder, read_json
 from agentexp.tracking import Tracker
-from agentexp.training.core import Interrupted, Trainer
+from agentexp.training.core import Evaluation, Interrupted, Trainer
 from agentexp.training.manifest import build_manifest
 from agentexp.training.metrics_file import MetricsFile
 from agentexp.training.progress import TrainProgress, show_result
@@ -75,6 +76,7 @@ class Job:
         folder: `<output_root>/<command>/<base>-<hash>`.
         label: name of the base model.
         threads: of torch; None: as many as cores are free.
+        evaluation: plays on the way; None: nobody does.
     """
 
     command: str
@@ -87,6 +89,7 @@ class Job:
     resume: Resume = "refuse"
     progress: Mode = "auto"
     threads: int | None = None
+    evaluation: Evaluation | None = None
     planned_steps: int | None = None
     _stopped_by: str = ""
     _polled: bool = False
@@ -155,7 +158,7 @@ class Job:
         self._show = TrainProgress(f"{self.command} {self.label}", self.progress)
         summary: dict[str, Any] = {"command": self.command, "base": self.label}
         try:
-            set_threads(self.threads)
+            self._set_threads()
             self.logger.start(self.folder, self.folder.name, self.config)
             with self._show, self._signals():
                 result = self.trainer.train(self)
@@ -187,7 +190,7 @@ class Job:
         done = read_json(self.folder / "summary.json")
         if done is not None and done.get("status") == "finished":
             return 0
-        set_threads(self.threads)
+        self._set_threads()
         try:
             with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere), self._signals():
                 self.trainer.train(self)
@@ -217,6 +220,10 @@ class Job:
             history.append({"at": new["created"], "changes": {key: [before, now] for key, before, now in changes}})
         kept = {**new, "created": old.get("created", new["created"])} if started else new
         return {**kept, "history": history} if history else kept
+
+    def _set_threads(self) -> None:
+        if "torch" in needed(self.trainer):
+            set_threads(self.threads)
 
     def _seconds(self) -> float:
         return self._seconds_before + time.monotonic() - self._started
@@ -258,30 +265,31 @@ def rank() -> int:
     return int(os.environ.get("RANK", "0") or 0)
 
 
+def needed(trainer: Trainer) -> tuple[str, ...]:
+    """Packages that a trainer imports."""
+    return trainer.requires if isinstance(trainer, Requires) else ("torch", "transformers")
+
+
 def require(command: str, trainer: Trainer) -> None:
     """Refuse a training whose packages are missing.
 
     Raises:
         MissingDependency: it names the first one and how to install it.
     """
-    needed = trainer.requires if isinstance(trainer, Requires) else ("torch", "transformers")
-    for name in needed:
+    names = needed(trainer)
+    if os.environ.get("ACCELERATE_USE_DEEPSPEED") == "true":
+        names = (*names, "deepspeed")
+    for name in names:
         if importlib.util.find_spec(name) is None:
-            raise MissingDependency(f"{command} needs {name}, which is not installed: {_INSTALL}.")
+            how = "pip install 'agentexp[deepspeed]'" if name == "deepspeed" else _INSTALL
+            raise MissingDependency(f"{command} needs {name}, which is not installed: {how}.")
 
 
 def set_threads(threads: int | None) -> None:
     """Tell torch how many threads to use. A launcher that has set OMP_NUM_THREADS decides when `threads` is None."""
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch: waiting threads take no core from an environment
-    if importlib.util.find_spec("torch") is None:
-        return
     if threads is None and os.environ.get("OMP_NUM_THREADS"):
         return
     import torch
 
-    torch.set_num_threads(threads or free_cores())
-
-
-def free_cores() -> int:
-    """Cores of this process that are idle now, at least one."""
-    return max(1, len(os.sched_getaffinity(0)) - round(os.getloadavg()[0]))
+    torch.set_num_threads(threads or max(1, free_cores()))

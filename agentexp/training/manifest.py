@@ -48,6 +48,7 @@ def build_manifest(job: Job) -> Manifest:
         "config": scrub(job.config),
         "python": platform.python_version(),
         "platform": platform.platform(),
+        **({"evaluation": scrub(job.evaluation.config)} if job.evaluation else {}),
         "packages": {**package_versions(), **_installed()},
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "planned": [],

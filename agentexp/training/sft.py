@@ -112,6 +112,7 @@ class SftTrainer:
     """
 
     requires = ("torch", "transformers", "trl", "accelerate", "datasets")
+    learns_from_episodes = False  # `env` of its config is only for evaluation
 
     def __init__(
         self,

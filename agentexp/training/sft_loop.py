@@ -66,6 +66,9 @@ def fit(settings: SftTrainer, run: TrainRun, course: Course) -> dict[str, Any]:
         peft_config=None if settings.full else adapters(settings),
     )
     follow.trainer = trainer
+    plugin = trainer.accelerator.state.deepspeed_plugin
+    if run.evaluation is not None and plugin is not None and plugin.zero_stage == 3:
+        raise UserError("No process has the whole model under ZeRO-3, so none can play. Leave env out, or use ZeRO-2.")
     if os.environ.get("ACCELERATE_USE_DEEPSPEED") == "true" and not trainer.is_deepspeed_enabled:
         raise UserError("The launcher asks for DeepSpeed, but it is not in use: on a CPU, leave base.device=auto.")
     run.planned_steps = course.steps
@@ -127,6 +130,7 @@ def make_arguments(settings: SftTrainer, folder: Path, course: Course, seed: int
         remove_unused_columns=False,
         dataloader_pin_memory=torch.cuda.is_available(),
         ddp_find_unused_parameters=False,
+        ddp_timeout=24 * 3600,  # seconds; the other processes wait while the first one plays
     )
 
 
@@ -238,6 +242,21 @@ class Follow(TrainerCallback):  # type: ignore[misc]
         self._step = {"trained_tokens": self.trained, "tokens": self.tokens, "tokens_per_s": every / seconds}
         if stop:
             self.stopped = control.should_save = control.should_training_stop = True
+        elif state.global_step % self.settings.eval_every == 0 or state.global_step == self.course.steps:
+            self._play(state.global_step)
+
+    def _play(self, step: int) -> None:
+        """Let the first process play with the weights as they are; the others wait."""
+        if self.run.evaluation is None:
+            return
+        if self.trainer.accelerator.process_index == 0:
+            model = self.trainer.accelerator.unwrap_model(self.trainer.model)
+            with torch.random.fork_rng():  # so that the training that follows is the same with and without evaluation
+                values = self.run.evaluation.play(self.run.folder, step, model, self.trainer.processing_class)
+            model.train()
+            self.run.metrics(step, values)
+            self.result |= values
+        self.trainer.accelerator.wait_for_everyone()
 
     def on_log(
         self,
