@@ -1,0 +1,54 @@
+"""JSON lines beside `metrics.jsonl`: what every group and every held-out episode came to, each step once."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from agentexp.records import dump
+from agentexp.training.grpo.advantages import is_usable
+from agentexp.training.grpo.rollouts import Played
+
+
+def rewind(path: Path, step: int) -> None:
+    """Drop the lines of steps from `step` on, which come again, and a torn last line."""
+    if not path.is_file():
+        return
+    kept = [line for line in path.read_bytes().split(b"\n") if _step_of(line) < step]
+    temporary = path.with_name(f".{path.name}.tmp")
+    temporary.write_bytes(b"".join(line + b"\n" for line in kept))
+    os.replace(temporary, path)
+
+
+def append(path: Path, lines: Iterable[Mapping[str, Any]]) -> None:
+    """Add lines."""
+    with path.open("ab") as file:
+        file.write(b"".join(dump(line) + b"\n" for line in lines))
+
+
+def group_line(step: int, number: int, played: Sequence[Played]) -> dict[str, Any]:
+    """One line of `rollouts.jsonl`: a group of a step."""
+    task = played[0].task
+    return {
+        "step": step,
+        "group": number,
+        "kind": played[0].kind,
+        "task": task.id,
+        "rewards": [one.reward if is_usable(one.reward) else None for one in played],
+        "fates": [one.fate for one in played],
+        "ends": [one.end_reason for one in played],
+        "truncated": [one.truncated for one in played],
+        "steps": [one.steps for one in played],
+        "tokens": [one.tokens for one in played],
+        **({"errors": errors} if (errors := [one.error for one in played if one.error]) else {}),
+    }
+
+
+def _step_of(line: bytes) -> float:
+    try:
+        return float(json.loads(line)["step"])
+    except (ValueError, KeyError, TypeError):
+        return float("inf")
