@@ -18,7 +18,7 @@ import pytest
 from agentexp.core import Completion, Message, Request, Sampling
 from agentexp.errors import ContextOverflow, ModelError, UserError
 from agentexp.models.embedded import EmbeddedModel
-from agentexp.models.embedded_choice import _LABELS, FORMS, continuations
+from agentexp.models.embedded_choice import FORMS, LABELS, continuations
 
 pytestmark = pytest.mark.engine
 pytest.importorskip("xllamacpp", reason="needs agentexp[embedded]")
@@ -96,7 +96,7 @@ def test_continuations_are_the_tokens_of_the_whole_text() -> None:
         client = model._engine.client
         assert await client.end_of_turn({}) == "<|im_end|>"
         prompt = await client.render([SYSTEM, FIRST], {})
-        for form in (_LABELS, FORMS["think_answer"]):
+        for form in (LABELS, FORMS["think_answer"]):
             end = form.close + "<|im_end|>"
             heads = [f"{form.lead} {action}" for action in ACTIONS]
             stem, tokens = await continuations(client, prompt, form.lead, heads, end)
