@@ -18,6 +18,12 @@ _NAMES = {
     "VoxelWorld": ("a voxel world", "world"),
     "Explorer": ("an explorer", "method"),
     "Navigator": ("a navigator", "method"),
+    "EpisodeMemory": ("a memory", "memory"),
+    "Scheduler": ("a scheduler", "scheduler"),
+    "Controller": ("a controller", "controller"),
+    "Encoder": ("an encoder", "encoder"),
+    "VisionModel": ("a vision model", "vision"),
+    "SparseTask": ("a sparse task", "task"),
     "ParseSettings": ("the parser's settings", "parsing"),
     "Trainer": ("a trainer", "trainer"),
 }

@@ -7,9 +7,10 @@ from typing import Any
 
 from typer.core import TyperCommand
 
-WISE_GROUPS = ("method", "world")  # of `wise-run` alone; it shares only the logger with the other commands
+# Of `wise-run` alone; it shares only the logger with the other commands.
+WISE_GROUPS = ("method", "world", "task", "vision", "encoder", "controller", "memory", "scheduler")
 TRAIN_GROUPS = ("base", "trainer")  # of the training commands alone
-HIDDEN_GROUPS = ("smoke", "accelerate")  # parts of other configs, and files for accelerate
+HIDDEN_GROUPS = ("accelerate",)  # files for accelerate
 
 EXAMPLES = {
     "wise": "budget=2000 seeds=5 world.obstacles=rooms. Sweep: -m method=wise,mrsteve",

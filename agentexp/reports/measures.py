@@ -20,7 +20,7 @@ from agentexp.metrics.map_qa import NOTE as MAP_QA
 from agentexp.metrics.perturbation import NOTE as PERTURBATION
 from agentexp.metrics.perturbation import reexplored
 from agentexp.records import Record
-from agentexp.reports import thinking
+from agentexp.reports import thinking, wise_measures
 
 Part = tuple[float, float]
 Key = tuple[str, Any]
@@ -203,6 +203,28 @@ MEASURES: Mapping[str, Measure] = {
     "map_auc": Measure(_map_number("auc"), "maps", percent=True),
     "map_t90": Measure(_map_number("t90"), "maps of which 90 % were seen", digits=0),
     "map_t99": Measure(_map_number("t99"), "maps of which 99 % were seen", digits=0),
+    "won_steps": Measure(wise_measures.won_steps, "successful episodes", digits=0),
+    "returned": Measure(wise_measures.returned, "episodes that got back", digits=0),
+    "wins": Measure(wise_measures.wins, total=True, digits=0),
+    "run_size": Measure(wise_measures.run_size, total=True, digits=0),
+    "subtask": Measure(wise_measures.subtask, percent=True, binary=True),
+    "keyframes": Measure(wise_measures.memory("keyframes"), digits=0),
+    "vision_requests": Measure(wise_measures.memory("requests")),
+    "vision_failures": Measure(wise_measures.memory("failures")),
+    "vision_seconds": Measure(wise_measures.memory("seconds_per_request"), digits=2),
+    "vision_cost": Measure(wise_measures.memory("cost"), digits=2),
+    "vision_tokens_in": Measure(wise_measures.per_call("prompt_tokens"), "requests", digits=0, pooled=True),
+    "vision_tokens_out": Measure(wise_measures.per_call("completion_tokens"), "requests", digits=0, pooled=True),
+    "graph_nodes": Measure(wise_measures.memory("nodes"), digits=0),
+    "graph_edges": Measure(wise_measures.memory("edges"), digits=0),
+    "entity_precision": Measure(
+        wise_measures.right("right_entities", "entities"), "predicted entities", percent=True, pooled=True
+    ),
+    "entity_recall": Measure(wise_measures.right("right_entities", "shown"), "entities shown", percent=True, pooled=True),
+    "relation_precision": Measure(
+        wise_measures.right("right_relations", "relations"), "predicted relations", percent=True, pooled=True
+    ),
+    "step_p99": Measure(wise_measures.step_p99, digits=2),
     "turns": Measure(_cost("turns")),
     "calls": Measure(_cost("calls")),
     "tokens": Measure(_cost("tokens"), digits=0),

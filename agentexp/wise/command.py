@@ -12,22 +12,27 @@ from agentexp import targets
 from agentexp.commands import resolved
 from agentexp.config import LimitSettings, Overrides, build, check_value, checked, checked_dataclass, nearest
 from agentexp.errors import MissingDependency, UserError
-from agentexp.metrics.map_coverage import NOTE
-from agentexp.rollout import Budget, Limits, Rollout
+from agentexp.rollout import Budget, Limits
 
 if TYPE_CHECKING:
+    from agentexp.core import Paradigm
     from agentexp.runner import Run
 
 NEEDS = "agentexp wise-run needs numpy and networkx: pip install 'agentexp[wise]'"
+EXPLORE = "explore"
+PARTS = ("world", "task", "method", "vision", "vlm", "encoder", "controller", "agent", "logger")
+METHOD_KEYS = ("name", "explorer", "navigator", "memory", "scheduler")
+BODY = ("turn_per_step", "view_angle", "view_radius", "speed")
+"""Settings of a world that explorers and agents have to know as well, under the same names."""
+WALKING = 0.215  # blocks per tick in Minecraft, for worlds that do not say their `speed`
 
 
 @dataclass(frozen=True, slots=True)
 class WiseSettings:
-    """Top-level keys of `agentexp wise-run` without `world`, `method` and `logger`."""
+    """Top-level keys of `agentexp wise-run` that are not components (`PARTS`)."""
 
     command: str
     output_root: str
-    task: Literal["explore"]
     map: int
     seeds: int
     steps: int | None
@@ -36,31 +41,13 @@ class WiseSettings:
     resume: Literal["refuse", "ignore"]
     progress: Literal["auto", "rich", "plain", "off"]
     limits: LimitSettings
+    text_query: Literal["raw", "skills"] = "skills"
+    save_memory: int = 0
 
 
 def aliased(overrides: Sequence[str]) -> list[str]:
     """`budget=N` as `steps=N`: to Hydra `budget` is the config group of the commands with language models."""
     return [re.sub(r"^budget=", "steps=", override) for override in overrides]
-
-
-class Method:
-    """A method of paper 004 as the runner's paradigm: one call of the worker per episode."""
-
-    roles: tuple[str, ...] = ()
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    async def __call__(self, ro: Rollout) -> None:
-        """Play one episode and keep its record. The score is the share seen; there is nothing to win."""
-        await ro.reset()
-        record = await ro.world.call("play")
-        episode = ro.episode
-        episode.steps = record["steps"]
-        episode.steps_by_phase["exploring"] = record["steps"]
-        ro.note(NOTE, {"method": self.name, **record})
-        ro.finish("completed")
-        episode.score = record["final"]
 
 
 def wise_job(*, dry_run: bool = False) -> Callable[[Any], int]:
@@ -93,55 +80,55 @@ def make_wise_run(config: Mapping[str, Any], overrides: Overrides) -> Run:
     from agentexp.runner import Run
     from agentexp.tracking import Tracker
 
-    groups = ("world", "method", "logger")
     settings: WiseSettings = checked_dataclass(
-        WiseSettings, {key: value for key, value in config.items() if key not in groups}, "", overrides
+        WiseSettings, {key: value for key, value in config.items() if key not in PARTS}, "", overrides
     )
     for name in ("map", "seeds", "workers", "episode_timeout"):
         value = getattr(settings, name)
         if value is not None and not value > 0:
             raise UserError(f"{name} must be greater than 0, not {value}.")
     method = dict(config["method"])
-    parts = ("name", "explorer", "navigator")
     for key in method:
-        if key not in parts:
-            raise UserError(f"'method.{key}' is not a setting.{nearest(key, parts)} Valid keys: {', '.join(parts)}.")
+        if key not in METHOD_KEYS:
+            raise UserError(
+                f"'method.{key}' is not a setting.{nearest(key, METHOD_KEYS)} Valid keys: {', '.join(METHOD_KEYS)}."
+            )
     name = check_value(method.get("name"), str, "method.name", overrides)
+    task = dict(config["task"])
+    task_name = check_value(task.pop("name", None), str, "task.name", overrides)
+    explores = task_name == EXPLORE
     try:
-        from agentexp.wise.core import Explorer, VoxelWorld
-        from agentexp.wise.navigate import Navigator
+        parts = _exploration if explores else _episodes
+        spec, described, paradigm, split = parts(config, settings, method, task, name, overrides)
     except ImportError as error:
         raise MissingDependency(NEEDS) from error
-    spec = {
-        "_target_": "agentexp.wise.maps.ExplorationMaps",
-        "world": checked(config["world"], "world", overrides, VoxelWorld),
-        "explorer": checked(method.get("explorer"), "method.explorer", overrides, Explorer),
-        "navigator": checked(method.get("navigator"), "method.navigator", overrides, Navigator),
-        "budget": settings.steps,
-    }
     env = targets.build(spec)
     # `limit` is how much of the same plan is run: more seeds later go on in the same folder.
     known = {
         "command": settings.command,
-        "task": settings.task,
+        "task": task_name,
         "steps": settings.steps,
         "env": {"world": config["world"], "limit": settings.seeds, "episode_timeout": settings.episode_timeout},
-        "method": method,
+        **described,
         "logger": config["logger"],
     }
     workers = settings.workers or os.cpu_count() or 1
     root = Path(settings.output_root).expanduser()
+    label = "no-model" if explores else _label(described)
+    folder = run_folder(root, settings.command, env.name, name, label, known)
+    if settings.save_memory and not explores:
+        spec |= {"save_memory": settings.save_memory, "save_to": str((folder / "memory").absolute())}
     return Run(
         command=settings.command,
         config=known,
         env=env,
         env_spec=spec,
-        models={"actor": ScriptedModel(policy="random", label="no-model")},
-        paradigm=Method(name),
+        models={"actor": ScriptedModel(policy="random", label=label)},
+        paradigm=paradigm,
         budget=Budget(0, 1),
-        folder=run_folder(root, settings.command, env.name, name, "no-model", known),
+        folder=folder,
         output_root=root,
-        split="maps",
+        split=split,
         limits=Limits(**{key: getattr(settings.limits, key) for key in settings.limits.__dataclass_fields__}),
         seeds=[0],
         limit=settings.seeds,
@@ -153,3 +140,103 @@ def make_wise_run(config: Mapping[str, Any], overrides: Overrides) -> Run:
         progress=settings.progress,
         resume=settings.resume,
     )
+
+
+Made = tuple[dict[str, Any], dict[str, Any], "Paradigm", str]
+"""The environment's specification, what of it goes into the manifest, the paradigm, the split."""
+
+
+def _exploration(
+    config: Mapping[str, Any],
+    settings: WiseSettings,
+    method: Mapping[str, Any],
+    task: Mapping[str, Any],
+    name: str,
+    overrides: Overrides,
+) -> Made:
+    from agentexp.wise.core import Explorer, VoxelWorld
+    from agentexp.wise.methods import ExploreMethod
+    from agentexp.wise.navigate import Navigator
+
+    for key in task:
+        raise UserError(f"'task.{key}' is not a setting of task=explore: it has none.")
+    if method.get("explorer") is None:
+        raise UserError(f"method={name} has no explorer of its own. Choose another method for task=explore.")
+    used = {key: method[key] for key in ("name", "explorer", "navigator") if key in method}
+    spec = {
+        "_target_": "agentexp.wise.maps.ExplorationMaps",
+        "world": checked(config["world"], "world", overrides, VoxelWorld),
+        "explorer": checked(method.get("explorer"), "method.explorer", overrides, Explorer),
+        "navigator": checked(method.get("navigator"), "method.navigator", overrides, Navigator),
+        "budget": settings.steps,
+    }
+    return spec, {"method": used}, ExploreMethod(name), "maps"
+
+
+def _episodes(
+    config: Mapping[str, Any],
+    settings: WiseSettings,
+    method: Mapping[str, Any],
+    task: Mapping[str, Any],
+    name: str,
+    overrides: Overrides,
+) -> Made:
+    from agentexp.wise.agent import EpisodeMemory
+    from agentexp.wise.core import Controller, Explorer, Scheduler, VoxelWorld
+    from agentexp.wise.methods import TaskMethod
+    from agentexp.wise.tasks import SparseTask
+
+    if method.get("memory") is None or method.get("scheduler") is None:
+        raise UserError(f"method={name} explores and does nothing else. Choose another method, or task=explore.")
+    world = checked(config["world"], "world", overrides, VoxelWorld)
+    agent = {"_target_": "agentexp.wise.agent.WiseAgent", **(config.get("agent") or {})}
+    agent |= {
+        "memory": checked(method["memory"], "method.memory", overrides, EpisodeMemory),
+        "explorer": checked(fitted(method["explorer"], world), "method.explorer", overrides, Explorer),
+        "scheduler": checked(fitted(method["scheduler"], world), "method.scheduler", overrides, Scheduler),
+        "controller": checked(fitted(config["controller"], world), "controller", overrides, Controller),
+    }
+    agent = fitted(agent, world)
+    spec = {
+        "_target_": "agentexp.wise.episode_env.TaskEpisodes",
+        "world": world,
+        "task": checked(task, "task", overrides, SparseTask),
+        "agent": checked(agent, "agent", overrides),
+        "budget": settings.steps,
+    }
+    return spec, {"protocol": dict(task), "agent": agent, "method": {"name": name}}, TaskMethod(name), "seeds"
+
+
+def fitted(spec: Mapping[str, Any], world: Mapping[str, Any]) -> dict[str, Any]:
+    """A component with what it has to know of the body and the map, where it takes that and the config does not say it.
+
+    Args:
+        spec: of a component.
+        world: of the world; settings that it leaves to its defaults are read from there.
+    """
+    target = spec.get("_target_") if isinstance(spec, Mapping) else None
+    if target is None:
+        return dict(spec)
+    taken = targets.parameters(targets.locate(str(target)), str(target))
+    made = targets.locate(str(world["_target_"]))
+    own = targets.parameters(made, str(world["_target_"]))
+    known = {name: world.get(name, own[name].default) for name in (*BODY, "size") if name in own}
+    known.setdefault("speed", getattr(made, "speed", WALKING))
+    if "size" in known:
+        known["d_max"] = round(2**0.5 * known.pop("size"), 1)
+    return {**{name: value for name, value in known.items() if name in taken and spec.get(name) is None}, **_said(spec)}
+
+
+def _said(spec: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in spec.items() if value is not None or key not in (*BODY, "d_max")}
+
+
+def _label(described: Mapping[str, Any]) -> str:
+    """What stands for the model in folders and tables: the vision model, where the method has one."""
+    worker = described["agent"]["memory"].get("worker")
+    if not worker:
+        return "no-vision"
+    model = worker["model"]
+    inner = model.get("model") or {}
+    kind = str(model["_target_"]).rpartition(".")[2].removesuffix("Vision").lower()
+    return str(inner.get("label") or inner.get("name") or kind).rpartition("/")[2]

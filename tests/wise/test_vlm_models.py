@@ -203,7 +203,7 @@ def test_only_new_frames_are_asked_for(tmp_path: Path) -> None:
 
 
 def test_files_that_are_missing_or_damaged_are_the_users_errors(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"vlm\.path"):
+    with pytest.raises(UserError, match=r"vision\.path"):
         ReplayVision(path=str(tmp_path / "none.jsonl"))
     (tmp_path / "bad.jsonl").write_text("{}\n")
     with pytest.raises(UserError, match="Line 1"):

@@ -19,18 +19,23 @@ class Walk:
     """An `Explorer`.
 
     Args:
-        persistence: mean steps between two new directions.
-        wander: standard deviation of the change of direction in each step, degrees.
-        idle: share of the steps in which it stands still, in [0, 1).
+        persistence: mean way between two new directions, blocks.
+        wander: standard deviation of the change of direction over one block, degrees.
+        idle: share of the ticks in which it stands still, in [0, 1).
         ahead: how far ahead its goals lie, blocks.
+        speed: blocks that it walks in one tick.
     """
 
-    def __init__(self, persistence: float = 60.0, wander: float = 4.0, idle: float = 0.0, ahead: float = 6.0) -> None:
+    def __init__(
+        self, persistence: float = 60.0, wander: float = 4.0, idle: float = 0.0, ahead: float = 6.0, speed: float = 1.0
+    ) -> None:
         if not 0 <= idle < 1:
             raise UserError(f"explorer.idle is {idle}; choose a share in [0, 1).")
         if persistence < 1:
-            raise UserError(f"explorer.persistence is {persistence}; choose at least 1 step.")
-        self.persistence, self.wander, self.idle, self.ahead = persistence, wander, idle, ahead
+            raise UserError(f"explorer.persistence is {persistence}; choose at least 1 block.")
+        if not 0 < speed <= persistence:
+            raise UserError(f"explorer.speed is {speed}; choose blocks per tick above 0.")
+        self.persistence, self.wander, self.idle, self.ahead, self.speed = persistence, wander, idle, ahead, speed
         self.reset(128, (0, 0), 0)
 
     def reset(self, size: int, origin: tuple[int, int], seed: int) -> None:
@@ -54,9 +59,9 @@ class Walk:
             if self._rng.random() < self.idle:
                 self._clock.tiers["idle"] += 1
                 return Goal(frame.pose.x, frame.pose.z, "idle")
-            if self._blocked or self._rng.random() < 1 / self.persistence:
+            if self._blocked or self._rng.random() < self.speed / self.persistence:
                 self._heading = float(self._rng.uniform(0, 360))
-            self._heading += float(self._rng.normal(0, self.wander))
+            self._heading += float(self._rng.normal(0, self.wander * self.speed**0.5))
             for _ in range(16):
                 at = np.deg2rad(self._heading)
                 x, z = frame.pose.x - np.sin(at) * self.ahead, frame.pose.z + np.cos(at) * self.ahead

@@ -36,7 +36,7 @@ class OpenAIVision:
 
     def __init__(self, *, model: Model, max_side: int | None = 512, scale: int = 1, max_tokens: int = 4096) -> None:
         if (max_side is not None and max_side < 16) or scale < 1 or max_tokens < 64:
-            raise UserError("vlm.max_side must be at least 16, vlm.scale at least 1 and vlm.max_tokens at least 64.")
+            raise UserError("vision.max_side must be at least 16, vision.scale at least 1 and vision.max_tokens at least 64.")
         self.model, self.max_side, self.scale, self.max_tokens = model, max_side, scale, max_tokens
         self.usage = Usage()
         self.counts: Counter[str] = Counter()

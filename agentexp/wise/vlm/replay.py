@@ -46,7 +46,7 @@ class ReplayVision:
         if self.path.is_file():
             self._read()
         elif model is None:
-            raise UserError(f"There are no recorded answers at vlm.path={path}; name a file, or set vlm.model to record one.")
+            raise UserError(f"There are no answers at vision.path={path}; name a file, or set vision.model to record one.")
 
     def bind(self, world: object = None) -> ReplayVision:
         """The same for one episode in `world`, with counts of its own; answers recorded by one are known to all."""
@@ -56,13 +56,23 @@ class ReplayVision:
             bound.model = bind(world)
         return bound
 
+    async def start(self) -> None:
+        """Check that the model answers, where there is one. Raises `UserError` when it does not."""
+        if start := getattr(self.model, "start", None):
+            await start()
+
+    async def close(self) -> None:
+        """Close the model's connections."""
+        if close := getattr(self.model, "close", None):
+            await close()
+
     def _read(self) -> None:
         for number, line in enumerate(self.path.read_text(encoding="utf-8").splitlines(), 1):
             try:
                 row = json.loads(line)
                 self._kept[row["frame"]] = row["label"]
             except (ValueError, KeyError, TypeError) as error:
-                raise UserError(f"Line {number} of vlm.path={self.path} is no recorded answer ({error}).") from error
+                raise UserError(f"Line {number} of vision.path={self.path} is no recorded answer ({error}).") from error
 
     async def label(self, keyframes: Sequence[Record]) -> Mapping[str, Any]:
         """See `VisionModel.label`.

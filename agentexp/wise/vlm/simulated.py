@@ -84,7 +84,7 @@ class SimulatedVision:
         seed: int = 0,
     ) -> None:
         if not (0 <= false_names <= 1 and 0 <= false_affordances <= 1):
-            raise UserError("vlm.false_names and vlm.false_affordances must be between 0 and 1.")
+            raise UserError("vision.false_names and vision.false_affordances must be between 0 and 1.")
         self.knowledge = knowledge or KnowledgeBase()
         self.size, self.spread, self.seed = size, spread, seed
         self.false_names, self.false_affordances, self.fail_every = false_names, false_affordances, fail_every
@@ -102,7 +102,7 @@ class SimulatedVision:
         """
         if not isinstance(world, Witness):
             raise UserError(
-                "vlm=simulated needs a world that knows what is in view (world=sim); choose vlm=openai or vlm=replay."
+                "vision=simulated needs a world that knows what is in view (world=sim); choose vision=openai or vision=replay."
             )
         bound = copy.copy(self)
         bound._world, bound._seen, bound.truth, bound._requests = world, {}, {}, 0
