@@ -62,11 +62,12 @@ def _running(name: str, summary: str) -> None:
             overrides, job = aliased(overrides or []), wise_job(dry_run=dry_run)
         elif name.startswith("train-"):
             from agentexp.errors import UserError
+            from agentexp.training.command import aliased as with_presets
             from agentexp.training.command import train_job
 
             if estimate:
                 raise UserError(f"agentexp {name} has no --estimate. --dry-run shows what would be trained.")
-            job = train_job(dry_run=dry_run)
+            overrides, job = with_presets(name, overrides or []), train_job(dry_run=dry_run)
         else:
             from agentexp.commands import run_job
 

@@ -17,6 +17,7 @@ from agentexp.config import (
     check_value,
     checked,
     nearest,
+    parse_shard,
     split_env,
     split_model,
 )
@@ -45,7 +46,7 @@ class ChecksEnv(Protocol):
 UNUSED = {"explore": ("explore", "stopping"), "map": (), "eval": (), "act": ("stopping", "explore"), "check": ()}
 
 
-def run_job(*, dry_run: bool = False) -> Callable[[Any], int]:
+def run_job(*, dry_run: bool = False, estimate: bool = False) -> Callable[[Any], int]:
     """The job of a running command; returns the exit code."""
 
     def job(node: Any) -> int:
@@ -58,8 +59,9 @@ def run_job(*, dry_run: bool = False) -> Callable[[Any], int]:
             run = make_run(config, overrides)
             if dry_run:
                 show_plan(run)
-                return 0
-            return run_sync(run)[1]
+            if estimate:
+                show_costs(config, overrides)
+            return 0 if dry_run or estimate else run_sync(run)[1]
 
     return job
 
@@ -116,9 +118,14 @@ def make_run(config: Config, overrides: Overrides) -> Run:
             model.check(env)
     paradigm = build(config["paradigm"], "paradigm", overrides, Paradigm)
     _check_roles(config, paradigm)
+    called = paradigm.name
     taken = getattr(paradigm, "split", None) if isinstance(paradigm, Plans) else None
     if taken is not None and env_settings.split != taken:
-        raise UserError(f"{settings.command} takes its tasks from paradigm.split={taken}; leave env.split out.")
+        how = "leave env.split out" if "env.split" in overrides.raw else "run it with `agentexp explore`"
+        raise UserError(f"{called} takes its tasks from paradigm.split={taken}; {how}.")
+    if isinstance(paradigm, Plans) and "env.limit" in overrides.raw and env_settings.limit is not None:
+        own = "set paradigm.n_tasks instead" if hasattr(paradigm, "n_tasks") else "leave it out"
+        raise UserError(f"{called} chooses its own tasks, so env.limit has no effect; {own}.")
     if env_settings.split not in env.splits() and not isinstance(paradigm, Plans):  # else it takes its tasks elsewhere
         raise UserError(f"env.split={env_settings.split} is not a split of {env.name}. Choices: {', '.join(env.splits())}.")
     parsing = build(config["parsing"], "parsing", overrides, ParseSettings)
@@ -151,6 +158,7 @@ def make_run(config: Config, overrides: Overrides) -> Run:
         logger=logger,
         progress=settings.progress,
         resume=settings.resume,
+        shard=parse_shard(settings.shard),
         explore=None if settings.command == "explore" else lambda: make_run(explore_config(config), overrides),
     )
 
@@ -231,6 +239,13 @@ def show_plan(run: Run) -> None:
         markup=False,
     )
     console.print(f"Run folder: {run.folder}", markup=False)
+
+
+def show_costs(config: Config, overrides: Overrides) -> None:
+    """Print what the run would cost at most; asks no language model."""
+    from agentexp.estimate import estimate, show_estimate
+
+    show_estimate(estimate(lambda root: make_run({**config, "output_root": str(root)}, overrides)))
 
 
 def _phases(budget: Budget) -> str:

@@ -11,6 +11,7 @@ import difflib
 import hashlib
 import inspect
 import json
+import re
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
@@ -26,13 +27,16 @@ Json = Any
 
 @dataclass(frozen=True, slots=True)
 class LimitSettings:
-    """Caps per episode (`limits`); see `agentexp.rollout.Limits`."""
+    """Caps per episode and run (`limits`); see `agentexp.rollout.Limits`."""
 
     invalid_in_a_row: int | None = None
     tokens: int | None = None
     cost: float | None = None
     seconds: float | None = None
     attempts: int = 2
+    context: Literal["fail", "drop_oldest"] = "fail"
+    run_tokens: int | None = None
+    run_cost: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +78,7 @@ class RootSettings:
     budget: BudgetSettings
     maps: str | None = None
     prompts: str | None = None
+    shard: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +136,24 @@ def check_root(config: Mapping[str, Json], overrides: Overrides) -> RootSettings
     if settings.repeats < 1:
         raise UserError("repeats must be at least 1.")
     _check_positive(settings, ("concurrency", "workers"), "")
-    _check_positive(settings.limits, [f.name for f in fields(LimitSettings)], "limits.")
+    _check_positive(settings.limits, [f.name for f in fields(LimitSettings) if f.name != "context"], "limits.")
     if settings.budget.mapping < 0 or settings.budget.acting < 1:
         raise UserError("budget.mapping must be at least 0 and budget.acting at least 1.")
     return settings
+
+
+def parse_shard(text: str | None) -> tuple[int, int] | None:
+    """`shard=i/n` (1-based, as test runners count) as (i - 1, n).
+
+    Raises:
+        UserError: it is not of this form, or i is not one of 1 to n.
+    """
+    if text is None:
+        return None
+    found = re.fullmatch(r"(\d+)/(\d+)", text)
+    if found is None or not 1 <= int(found[1]) <= int(found[2]):
+        raise UserError(f"shard={text} is not valid: write shard=i/n with i from 1 to n, for example shard=1/4.")
+    return int(found[1]) - 1, int(found[2])
 
 
 def split_env(node: Mapping[str, Json], overrides: Overrides) -> tuple[EnvSettings, dict[str, Json]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from agentexp.actions import Parsed
 from agentexp.core import Message, Step, Task
@@ -49,7 +49,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Caps per episode; None = no cap.
+    """Caps per episode and per run; None = no cap.
 
     Attributes:
         invalid_in_a_row: unreadable replies in a row after which the episode ends ("invalid_limit").
@@ -57,6 +57,11 @@ class Limits:
         cost: US dollars ("token_limit").
         seconds: wall-clock seconds of one attempt ("timeout", a harness error: the machine or the server was too slow).
         attempts: tries per episode when the engine or the API fails.
+        context: what to do when a conversation no longer fits into the model's context. "fail": the episode ends
+            ("context_limit"); "drop_oldest": its oldest observations are left out of what the model is sent, which the record
+            marks. The task, the rules K_g and the map are never left out.
+        run_tokens: prompt + completion tokens of the whole run, after which no new episode begins.
+        run_cost: US dollars of the whole run, likewise.
     """
 
     invalid_in_a_row: int | None = None
@@ -64,6 +69,9 @@ class Limits:
     cost: float | None = None
     seconds: float | None = None
     attempts: int = 2
+    context: Literal["fail", "drop_oldest"] = "fail"
+    run_tokens: int | None = None
+    run_cost: float | None = None
 
 
 @dataclass(slots=True)

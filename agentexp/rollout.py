@@ -26,6 +26,7 @@ from agentexp.core import (
     Model,
     Paradigm,
     Request,
+    Sampling,
     Step,
     StepRecord,
     Task,
@@ -40,6 +41,7 @@ from agentexp.parts import Limits as Limits
 from agentexp.parts import Turn as Turn
 from agentexp.parts import World as World
 from agentexp.perturbing import perturb_when_due
+from agentexp.shortening import more_to_drop, without
 
 
 class Rollout:
@@ -71,6 +73,7 @@ class Rollout:
         self.calls_before = 0  # of this episode's past, made by an earlier run: sampling seeds count on from them
         self._goal_visible = True
         self._memory: dict[str, Any] = {}
+        self._left_out: dict[str, set[int]] = {}  # by conversation: observations that no longer fit
         self._invalid_in_a_row = 0
 
     # -------------------------------------------------------------------------------------------------------- phases
@@ -134,8 +137,7 @@ class Rollout:
             sampling = replace(sampling, max_tokens=max_tokens)
         if sampling.temperature > 0 and sampling.seed is None:
             sampling = replace(sampling, seed=stable_seed(self.task.key, self.calls_before + len(episode.calls)))
-        request = Request(chat.messages, sampling, purpose, form, self.view(), f"{self.task.key}|{chat.name}")
-        completion = await model.chat(request)
+        completion = await self._sent(chat, model, sampling, purpose, form)
         call = Call(
             chat=chat.name,
             upto=len(chat.messages),
@@ -157,6 +159,25 @@ class Rollout:
         by_role = episode.usage_by_role
         by_role[role] = by_role[role] + completion.usage if role in by_role else completion.usage
         return completion, call
+
+    async def _sent(self, chat: Chat, model: Model, sampling: Sampling, purpose: str, form: str) -> Completion:
+        """The reply to a conversation; with `limits.context` "drop_oldest", to as much of it as fits."""
+        left_out = self._left_out.setdefault(chat.name, set())
+        while True:
+            messages = without(chat.messages, left_out) if left_out else chat.messages
+            request = Request(messages, sampling, purpose, form, self.view(), f"{self.task.key}|{chat.name}")
+            try:
+                completion = await model.chat(request)
+            except ContextOverflow:
+                more = more_to_drop(chat.messages, left_out) if self.limits.context == "drop_oldest" else []
+                if not more:
+                    raise
+                left_out.update(more)
+                self.note("left_out", {name: len(indices) for name, indices in self._left_out.items() if indices})
+                continue
+            if left_out:
+                completion.info = {**completion.info, "left_out": sorted(left_out)}
+            return completion
 
     def view(self) -> View:
         """What scripted policies and likelihood ranking may look at now."""

@@ -18,8 +18,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from agentexp import interrupt
+from agentexp.caps import RunCaps
 from agentexp.context import SETUP_FILE, RunContext
-from agentexp.core import Episode, Model, Step, Task
+from agentexp.core import Episode, Model, Step, Task, Usage
 from agentexp.errors import ContextOverflow, FatalError, HarnessError, UserError
 from agentexp.hooks import ARTEFACTS_FILE, Finalises, Prepares
 from agentexp.knowledge import find_knowledge, save_knowledge
@@ -30,7 +31,7 @@ from agentexp.rollout import World, run_episode
 from agentexp.run import Engines, Run, plan_of
 from agentexp.scrub import clean
 from agentexp.store import FolderBusy, Found, RunFolder, index, read_episodes
-from agentexp.summary import Summary, summarise_run
+from agentexp.summary import Summary, setup_usage, summarise_run
 
 __all__ = ["Run", "execute", "exit_code", "plan_of", "run_sync"]
 
@@ -44,19 +45,24 @@ def run_sync(run: Run) -> tuple[Summary, int]:
 
 
 def exit_code(summary: Summary) -> int:
-    """0: all planned episodes finished; 1: harness errors left, or stopped by a fatal error; 130, 143: interrupted."""
+    """0: all planned episodes finished; 1: harness errors left, or stopped by a fatal error; 130, 143: interrupted.
+
+    Of a shard only its own episodes count.
+    """
     stopped = summary.get("stopped_by", "")
-    if stopped and stopped != "fatal":
+    if stopped and stopped not in ("fatal", "cap"):
         return interrupt.exit_code(stopped)
-    return 1 if stopped or summary["harness_errors"] or summary["partial"] else 0
+    left = summary["shard"]["left"] if "shard" in summary else summary["harness_errors"] or summary["partial"]
+    return 1 if stopped or left else 0
 
 
 async def execute(run: Run) -> Summary:
     """Run what is owed and return the summary, as in `summary.json`.
 
     Returns:
-        Also for an interrupted run (`partial`, `stopped_by` "SIGINT" or "SIGTERM") and for one that a `FatalError` stopped
-        (`stopped_by` "fatal").
+        With a shard also `shard`: {"episodes", "left"} of this part. Also for an interrupted run (`partial`, `stopped_by`
+        "SIGINT" or "SIGTERM") and for one that a `FatalError` stopped
+        (`stopped_by` "fatal"), and for one that reached a cap of `limits` ("cap").
 
     Raises:
         UserError: the command cannot run as given, or the folder holds another run; nothing finished is lost.
@@ -81,7 +87,9 @@ async def execute(run: Run) -> Summary:
             raise
         finally:
             await asyncio.to_thread(run.logger.finish, summary)
-    _tell(run, summary, job.fatal)
+    if run.shard is not None:  # not in the file, which the shards share
+        summary = {**summary, "shard": {"episodes": len(job.mine), "left": job.left()}}
+    _tell(run, summary, job.fatal, idle=not job.opened)
     return summary
 
 
@@ -90,13 +98,14 @@ class _Job:
 
     def __init__(self, run: Run, folder: RunFolder, plan: Sequence[Task], found: Mapping[str, Found]) -> None:
         self.run, self.folder, self.plan, self.found = run, folder, plan, found
-        mine = plan if run.shard is None else plan[run.shard[0] :: run.shard[1]]
-        self.owed = [task for task in mine if task.key not in found or found[task.key].status != "ok"]
+        self.mine = plan if run.shard is None else plan[run.shard[0] :: run.shard[1]]
+        self.owed = [task for task in self.mine if task.key not in found or found[task.key].status != "ok"]
         known = [found[task.key] for task in plan if task.key in found]
         done = [record for record in known if record.status == "ok"]
         tally = Tally(len(plan), len(done), sum(record.success for record in done), len(known) - len(done))
         self.progress = Progress(tally, f"{run.command} {run.env.name}/{run.paradigm.name}", run.progress)
         self.fatal = ""
+        self.caps = RunCaps(run.limits, read_episodes(folder.path), Usage(**_paid(setup_usage(folder.path))))
         self._pool: Engines | None = None
         self._started: list[Model] = []
         self._context: RunContext | None = None
@@ -123,6 +132,9 @@ class _Job:
         except (HarnessError, ContextOverflow) as error:  # fatal for all episodes, or an engine or a model failed the hooks
             self.fatal = str(error)
             return "fatal"
+        if not stopped and self.owed and self.caps.reached and self.left():
+            self.fatal = self.caps.reached
+            return "cap"
         return stopped[0] if stopped else ""
 
     async def _work(self) -> None:
@@ -146,6 +158,16 @@ class _Job:
         summary = self.folder.read_json("summary.json")
         if self.owed and summary is not None and not summary.get("partial"):
             self.folder.write_json("summary.json", {**summary, "partial": True, "planned": len(self.plan)})
+
+    @property
+    def opened(self) -> bool:
+        """Models and engines were needed: something was left to do."""
+        return self._context is not None
+
+    def left(self) -> int:
+        """Episodes of this shard that have not finished."""
+        found = index(self.folder.path)
+        return sum(task.key not in found or found[task.key].status != "ok" for task in self.mine)
 
     # ------------------------------------------------------------------------------------------------------- the hooks
 
@@ -243,6 +265,8 @@ class _Job:
     async def _worker(self, owed: Iterator[Task], artefacts: Mapping[str, Any]) -> None:
         run = self.run
         for task in owed:
+            if self.caps.reached:
+                return
             episode = await run_episode(
                 task, run.env, self._lease, run.models, run.paradigm, run.budget, run.limits, run.parsing, artefacts
             )
@@ -263,6 +287,7 @@ class _Job:
         except OSError as error:
             raise self._disk(error) from error
         self._written.set()
+        self.caps.add(episode.usage + episode.wasted)
         before = self.found.get(episode.task.key)
         self.progress.finished(episode, was_error=before is not None)
         self.run.logger.log(_numbers(episode, self.progress.tally))
@@ -318,6 +343,10 @@ async def _opened(run: Run) -> AsyncIterator[RunFolder]:
         folder.close()
 
 
+def _paid(setup: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: setup[key] for key in ("prompt_tokens", "completion_tokens", "calls", "cost")}
+
+
 def _first(errors: ExceptionGroup[Exception]) -> Exception:
     inner = errors.exceptions[0]
     return _first(inner) if isinstance(inner, ExceptionGroup) else inner
@@ -334,12 +363,17 @@ def _numbers(episode: Episode, tally: Tally) -> dict[str, float]:
     return values
 
 
-def _tell(run: Run, summary: Summary, fatal: str) -> None:
+def _tell(run: Run, summary: Summary, fatal: str, *, idle: bool) -> None:
     """The end of a run for people."""
     if run.nested:
         return
     again = "Issue the same command again to go on."
     kept = f"{summary['finished']} of {summary['planned']} episodes are finished and kept."
+    if idle and not (summary["partial"] or summary["harness_errors"]):
+        sys.stderr.write(f"Nothing to do: all {summary['planned']} episodes were finished before.\n")
+    if "shard" in summary:
+        episodes, left = summary["shard"]["episodes"], summary["shard"]["left"]
+        sys.stderr.write(f"This shard: {episodes} episodes, {left} of them not finished.\n")
     if fatal:
         sys.stderr.write(f"Stopped: {clean(fatal)} {kept} {again}\n")
     elif summary["stopped_by"]:

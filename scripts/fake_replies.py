@@ -126,6 +126,7 @@ class Entry:
     words: int = 0
     times: int = 1
     every: int = 0
+    kind: str = "ok"
 
     @classmethod
     def of(cls, value: str | dict[str, Any]) -> Entry:
@@ -136,7 +137,7 @@ class Entry:
             raise SystemExit(f"Unknown kind {kind!r}; choose one of: {', '.join(KINDS)}.")
         if unknown := set(given) - {f.name for f in fields(cls)}:
             raise SystemExit(f"Unknown keys {sorted(unknown)}; choose from: {', '.join(f.name for f in fields(cls))}.")
-        return cls(**{**KINDS[kind], **given})
+        return cls(**{**KINDS[kind], "kind": kind, **given})
 
 
 def policy_reply(policy: str, messages: Sequence[dict[str, Any]], seed: object = None) -> str:

@@ -18,7 +18,7 @@ import re
 import subprocess
 import sys
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -51,6 +51,7 @@ class FakeServer:
         self.prompt_logprobs, self.strict_model, self.log = prompt_logprobs, strict_model, log
         self.requests: list[dict[str, Any]] = []
         self.count = self.flying = self.peak = 0
+        self.injected: Counter[str] = Counter()
         self._connections: set[asyncio.Transport] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self.load(script)
@@ -111,7 +112,7 @@ class FakeServer:
         return web.json_response({"object": "list", "data": [{"id": self.model, "object": "model", "owned_by": "fake"}]})
 
     async def _log(self, request: web.Request) -> web.Response:
-        return web.json_response({"count": self.count, "peak": self.peak, "requests": self.requests})
+        return web.json_response({"count": self.count, "peak": self.peak, "injected": self.injected, "requests": self.requests})
 
     async def _clear(self, request: web.Request) -> web.Response:
         self.requests.clear()
@@ -136,6 +137,7 @@ class FakeServer:
         self.flying += 1
         self.peak = max(self.peak, self.flying)
         entry = self._next()
+        self.injected[entry.kind] += 1
         key = request.headers.get("Authorization", "").removeprefix("Bearer ")
         if self.log:
             self.requests.append({"time": time.time(), "has_key": key not in ("", "none"), "body": body})

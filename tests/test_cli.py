@@ -151,6 +151,8 @@ def test_the_run_folder_is_the_last_line_and_a_second_call_runs_nothing(tmp_path
     before = (folder / "episodes.jsonl").read_bytes()
     second = agentexp("eval", *TOY, "paradigm=react", cwd=tmp_path)
     assert second.stdout.strip().splitlines()[-1] == first.stdout.strip().splitlines()[-1]
+    assert "Nothing to do" not in first.stderr
+    assert "Nothing to do: all 8 episodes were finished before." in second.stderr
     assert (folder / "episodes.jsonl").read_bytes() == before
 
 
@@ -204,6 +206,23 @@ def test_artefacts_pass_between_commands_by_run_folder(tmp_path: Path) -> None:
     assert len(records) == 3
     assert all(record["steps_by_phase"].keys() == {"acting"} for record in records)
     assert all(record["notes"]["map_source"].startswith("saved:") for record in records)
+
+
+def test_shards_of_one_command_line_share_a_run(tmp_path: Path) -> None:
+    parts = [agentexp("eval", *TOY, "paradigm=react", f"shard={i}/3", cwd=tmp_path) for i in (1, 2, 3)]
+    assert len({part.stdout.strip().splitlines()[-1] for part in parts}) == 1
+    summary = json.loads((the_run(tmp_path) / "summary.json").read_text())
+    assert (summary["planned"], summary["finished"], summary["partial"]) == (8, 8, False)
+    whole = agentexp("eval", *TOY, "paradigm=react", cwd=tmp_path)
+    assert "Nothing to do" in whole.stderr
+
+
+def test_stage_1_says_how_its_tasks_are_chosen(tmp_path: Path) -> None:
+    limited = agentexp("explore", *TOY, "env.limit=2", cwd=tmp_path, code=2)
+    assert "paradigm.n_tasks" in limited.stderr
+    asked = agentexp("eval", *TOY, "paradigm=explore", cwd=tmp_path, code=2)
+    assert "agentexp explore" in asked.stderr
+    assert "leave env.split out" not in asked.stderr
 
 
 def test_runs_with_and_without_a_role_share_one_exploration(tmp_path: Path) -> None:

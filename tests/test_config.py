@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentexp.config import Overrides, build, check_root, check_value, fingerprint, split_env
+from agentexp.config import Overrides, build, check_root, check_value, fingerprint, parse_shard, split_env
 from agentexp.errors import UserError
 
 
@@ -142,3 +142,14 @@ def test_env_keys_of_the_runner_do_not_reach_the_world() -> None:
 def test_fingerprint_ignores_key_order() -> None:
     assert fingerprint({"a": 1, "b": [2]}) == fingerprint({"b": [2], "a": 1})
     assert fingerprint({"a": 1}) != fingerprint({"a": 2})
+
+
+def test_shards_count_from_one() -> None:
+    assert parse_shard(None) is None
+    assert [parse_shard(f"{i}/3") for i in (1, 2, 3)] == [(0, 3), (1, 3), (2, 3)]
+
+
+@pytest.mark.parametrize("text", ["0/3", "4/3", "1", "1/0", "-1/3", "1/3/2", "a/b", ""])
+def test_impossible_shards_are_refused(text: str) -> None:
+    with pytest.raises(UserError, match="shard=i/n"):
+        parse_shard(text)

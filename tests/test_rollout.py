@@ -12,7 +12,7 @@ import pytest
 from speaker import Speaker
 
 from agentexp.actions import ParseSettings
-from agentexp.core import Env, Episode, Sampling, Step, Task, Usage
+from agentexp.core import Completion, Env, Episode, Request, Sampling, Step, Task, Usage
 from agentexp.envs.toy import ToyRooms
 from agentexp.errors import ContextOverflow, EngineError, FatalError, ModelError, UserError
 from agentexp.metrics.summary import summarise
@@ -185,6 +185,43 @@ def test_a_full_context_is_the_agents_failure() -> None:
     episode = run(Speaker("Action: look", ContextOverflow("8193 tokens do not fit into 8192.")))
     assert (episode.status, episode.end_reason, episode.success) == ("ok", "context_limit", False)
     assert "8193" in episode.error
+
+
+class Window(Speaker):
+    """A model whose context holds `most` characters."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__("Action: look")
+        self.most = most
+
+    async def chat(self, request: Request) -> Completion:
+        if sum(len(message.content) for message in request.messages) > self.most:
+            raise ContextOverflow("It does not fit.")
+        return await super().chat(request)
+
+
+def test_a_full_context_may_lose_its_oldest_observations_and_nothing_else() -> None:
+    whole = run(Speaker("Action: look"), steps=40)
+    (name,) = whole.chats
+    most = sum(len(message.content) for message in whole.chats[name]) * 3 // 4
+    assert run(Window(most), steps=40).end_reason == "context_limit"
+    model = Window(most)
+    short = run(model, limits=Limits(context="drop_oldest"), steps=40)
+    assert (short.end_reason, short.steps) == ("step_limit", 40)
+    assert short.chats == whole.chats  # the record is whole; what was not sent is marked
+    left_out = short.calls[-1].info["left_out"]
+    assert short.notes["left_out"] == {name: len(left_out)}
+    assert "left_out" not in short.calls[0].info
+    sent, kept = model.requests[-1].messages, short.chats[name][: short.calls[-1].upto]
+    users = [i for i, message in enumerate(kept) if message.role == "user"]
+    assert left_out == users[1 : 1 + len(left_out)]  # the oldest, never the task
+    for i, (before, after) in enumerate(zip(kept, sent, strict=True)):
+        assert (before == after) is (i not in left_out)
+
+
+def test_a_context_too_small_for_the_task_ends_the_episode_also_then() -> None:
+    episode = run(Window(20), limits=Limits(context="drop_oldest"))
+    assert (episode.status, episode.end_reason) == ("ok", "context_limit")
 
 
 @pytest.mark.parametrize(("error", "reason"), [(ModelError("500"), "model_error"), (RuntimeError("bug"), "harness_error")])

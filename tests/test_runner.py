@@ -12,11 +12,11 @@ import pytest
 from run_fakes import CountingWorld, GoModel, Plain, make_run
 from speaker import Speaker
 
-from agentexp.core import Env, Episode, Message, Task
+from agentexp.core import Completion, Env, Episode, Message, Request, Task, Usage
 from agentexp.errors import ContextOverflow, ModelError, UserError
 from agentexp.paradigms.context import Context
 from agentexp.records import dump
-from agentexp.rollout import Rollout
+from agentexp.rollout import Limits, Rollout
 from agentexp.run import Run, plan_of
 from agentexp.runner import execute, exit_code, run_sync
 from agentexp.store import read_episodes, read_json
@@ -224,10 +224,33 @@ def test_shards_share_a_folder(tmp_path: Path) -> None:
     first, second = make_run(tmp_path, shard=(0, 2)), make_run(tmp_path, shard=(1, 2))
     assert first.folder == second.folder
     summary, code = run_sync(first)
-    assert (summary["finished"], summary["partial"], code) == (6, True, 1)
+    assert (summary["finished"], summary["partial"], code) == (6, True, 0)
+    assert summary["shard"] == {"episodes": 6, "left": 0}
     summary, code = run_sync(second)
     assert (summary["finished"], summary["partial"], code) == (12, False, 0)
     assert results(second) == results_of_uninterrupted(tmp_path / "other", 12)
+
+
+@pytest.mark.parametrize("limits", [Limits(attempts=1, run_tokens=100), Limits(attempts=1, run_cost=1.0)])
+def test_a_cap_of_the_run_stops_it_between_episodes_and_a_higher_one_goes_on(
+    limits: Limits, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Paid(GoModel):
+        async def chat(self, request: Request) -> Completion:
+            return replace(await super().chat(request), usage=Usage(10, 1, 0, 1, 0.1))
+
+    def capped(limits: Limits) -> Run:
+        return make_run(tmp_path, model=Paid(), limits=limits, concurrency=1)
+
+    summary, code = run_sync(capped(limits))
+    first = summary["finished"]
+    assert (code, summary["stopped_by"], summary["harness_errors"]) == (1, "cap", 0)
+    assert 0 < first < 12
+    assert "raise it to go on" in capsys.readouterr().err
+    again, _ = run_sync(capped(limits))
+    assert again["finished"] == first  # what earlier processes used counts
+    summary, code = run_sync(capped(Limits(attempts=1, run_tokens=10_000, run_cost=1000.0)))
+    assert (summary["finished"], summary["stopped_by"], code) == (12, "", 0)
 
 
 def test_nothing_to_run_is_a_user_error(tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ from agentexp.metrics.map_coverage import summarise_maps
 from agentexp.metrics.map_qa import NOTE as MAP_QA
 from agentexp.metrics.resample import Estimate
 from agentexp.metrics.stats import wilson
+from agentexp.metrics.wise_tasks import NOTE as WISE
+from agentexp.metrics.wise_tasks import summarise_tasks
 
 Record = dict[str, Any]
 
@@ -85,8 +87,12 @@ def summarise(episodes: Iterable[Record], planned: int) -> dict[str, Any]:
     if total.questions:
         asked = total.questions
         result["map_qa"] = {"questions": asked, "accuracy": total.right / asked, "unknown": total.unknown / asked}
+    if total.shortened:
+        result["shortened"] = total.shortened
     if total.maps:
         result |= summarise_maps(total.maps)
+    if total.wise:
+        result["wise"] = summarise_tasks(total.wise)
     return {**result, "warnings": _warnings(result, replies)}
 
 
@@ -107,7 +113,8 @@ class _Totals:
         self.failures: list[Behaviour] = []
         self.explorations: list[Ecc] = []
         self.maps: list[Record] = []
-        self.questions = self.right = self.unknown = 0
+        self.wise: list[Record] = []
+        self.questions = self.right = self.unknown = self.shortened = 0
 
     def add(self, record: Record) -> None:
         usage = record.get("usage") or {}
@@ -130,6 +137,9 @@ class _Totals:
             self.explorations.append(coverage)
         if (seen := record.get("notes", {}).get(MAP_COVERAGE)) is not None and "marks" in seen:
             self.maps.append({key: value for key, value in seen.items() if key not in ("curve", "path")})
+        if (done := record.get("notes", {}).get(WISE)) is not None:
+            self.wise.append(done)
+        self.shortened += "left_out" in record.get("notes", {})
         for row in record.get("notes", {}).get(MAP_QA) or ():
             self.questions += 1
             self.right += bool(row["correct"])
@@ -172,6 +182,8 @@ def _warnings(result: Mapping[str, Any], replies: int) -> list[str]:
         )
     elif replies and impossible > 1 - PARSE_RATE_WARNING:
         warnings.append(f"{impossible:.0%} of the actions were readable but not possible in the world. Look at the replies.")
+    if result.get("shortened"):
+        warnings.append(f"{result['shortened']} episodes lost their oldest observations (limits.context=drop_oldest).")
     ended = result["finished"] + result["harness_errors"]
     if ended and result["harness_errors"] / ended > ERROR_SHARE_WARNING:
         warnings.append(f"{result['harness_errors']} of {ended} episodes are left out because of harness errors.")

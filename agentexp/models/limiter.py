@@ -1,4 +1,4 @@
-"""The only retry layer of model calls: slots, backoff, Retry-After, and one wall-clock cap per call.
+"""The only retry layer of model calls: slots that adapt, backoff, Retry-After, and one wall-clock cap per call.
 
 A backend raises `Transient` for a failed attempt when a later one may succeed; every other exception passes through at once.
 A call keeps its slot while it waits, so a server in trouble sees fewer requests rather than more.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -30,26 +31,73 @@ class Transient(Exception):
     Args:
         message: one clause for the error text should no attempt succeed.
         wait: seconds that the server asked to wait; None where it said nothing.
+        overload: the server has more requests than it serves.
     """
 
-    def __init__(self, message: str, wait: float | None = None) -> None:
+    def __init__(self, message: str, wait: float | None = None, *, overload: bool = False) -> None:
         super().__init__(message)
-        self.wait = wait
+        self.wait, self.overload = wait, overload
 
 
 class Limiter:
-    """At most `concurrency` calls at once, all held back while the server asked for a pause. Belongs to one event loop."""
+    """At most `concurrency` calls at once, fewer while the server is overloaded. Belongs to one event loop.
+
+    Additive increase, multiplicative decrease: an overload halves the number of calls that may start, every reply gives a
+    share of a call back, so that about as many replies as there are calls in flight allow one more. Calls that flew before
+    the last decrease say nothing about the number since then and do not halve it again.
+    """
 
     def __init__(self, concurrency: int) -> None:
-        self._slots = asyncio.Semaphore(concurrency)
+        self.most = concurrency
+        self._allowed = float(concurrency)
+        self._flying = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
         self._resume = 0.0
+        self._decreased = 0.0
+
+    @property
+    def allowed(self) -> int:
+        """Calls that may be in flight now, from 1 to `concurrency`."""
+        return max(1, int(self._allowed))
 
     async def __aenter__(self) -> Limiter:
-        await self._slots.acquire()
+        if self._flying < self.allowed and not self._waiting:
+            self._flying += 1
+            return self
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():  # it had been given a slot, which somebody else gets now
+                self._flying -= 1
+            elif turn in self._waiting:
+                self._waiting.remove(turn)
+            self._wake()
+            raise
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        self._slots.release()
+        self._flying -= 1
+        self._wake()
+
+    def _wake(self) -> None:
+        while self._waiting and self._flying < self.allowed:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                self._flying += 1
+                turn.set_result(None)
+
+    def answered(self) -> None:
+        """A call got its reply."""
+        self._allowed = min(float(self.most), self._allowed + 1 / max(1.0, self._allowed))
+        self._wake()
+
+    def overloaded(self, since: float) -> None:
+        """An attempt that began at `since` (monotonic seconds) was refused or not answered in time."""
+        if since >= self._decreased:
+            self._allowed = max(1.0, min(self._allowed, self._flying) / 2)
+            self._decreased = time.monotonic()
 
     def hold(self, seconds: float) -> None:
         """Let no new attempt of any call start for `seconds`."""
@@ -96,14 +144,20 @@ class Retry:
                 if (pause := limiter.pause) > 0:
                     # Spread over a quarter of the pause, or all waiting calls come back in the same millisecond.
                     await self._sleep(pause * (1 + 0.25 * _jitter.random()), deadline, "the server asked for a pause", retries)
-                seconds = min(self.request_timeout, deadline - time.monotonic())
+                began = time.monotonic()
+                seconds = min(self.request_timeout, deadline - began)
                 try:
                     async with asyncio.timeout(seconds):
-                        return await attempt(), retries
+                        reply = await attempt()
+                    limiter.answered()
+                    return reply, retries
                 except TimeoutError:
-                    failure = Transient(f"no complete reply within {seconds:.3g} s (model.{self.request_setting})")
+                    said = f"no complete reply within {seconds:.3g} s (model.{self.request_setting})"
+                    failure = Transient(said, overload=True)
                 except Transient as error:
                     failure = error
+                if failure.overload:
+                    limiter.overloaded(began)
                 if retries >= self.max_retries:
                     raise ModelError(
                         f"The model call failed {retries + 1} times (model.max_retries={self.max_retries}): {failure}."

@@ -99,7 +99,7 @@ class OpenAIModel:
         self._field, self._omit, self._extra = max_tokens_field, tuple(omit or ()), dict(extra_body or {})
         self._start_timeout = start_timeout
         self.retry = Retry(max_retries, request_timeout, total_timeout)
-        self._price = Price.of(price_in, price_out, price_cached)
+        self.price = Price.of(price_in, price_out, price_cached)
         self._prompt_tokens: OrderedDict[str, int] = OrderedDict()
         self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, Session] = WeakKeyDictionary()
         self._check_settings()
@@ -221,7 +221,7 @@ class OpenAIModel:
             task = request.view.task
             slot = key(self.base_url, content, task.seed, task.repeat, request.sampling.seed)
             if (kept := session.cache.get(slot)) is not None:
-                return self._priced(kept)
+                return self.priced(kept)
         at = replace(session.endpoint, max_tokens=request.sampling.max_tokens)
         started = 0.0
 
@@ -234,14 +234,14 @@ class OpenAIModel:
         reply.retries, reply.seconds = retries, time.perf_counter() - started
         if session.cache is not None:
             session.cache.put(slot, reply)
-        return self._priced(reply)
+        return self.priced(reply)
 
     def _priced(self, reply: Completion) -> Completion:
         # Also for cached replies, at today's prices: `Completion.cached` says that nothing was paid, and a cost limit ends an
         # episode at the same turn with and without the cache.
-        if self._price is not None:
+        if self.price is not None:
             usage = reply.usage
-            cost = self._price.cost(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
+            cost = self.price.cost(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
             reply.usage = replace(usage, cost=cost)
         return reply
 

@@ -38,6 +38,8 @@ _TOO_LARGE = re.compile(r"request too large", re.IGNORECASE)
 _KEYLIKE = re.compile(r"\b(?:sk|pk|gsk|hf|nvapi|AIza)[-_][\w*.\-]{6,}|Bearer\s+\S+", re.IGNORECASE)
 
 TRANSIENT_STATUS = frozenset({408, 409, 425, 429})
+OVERLOAD_STATUS = frozenset({429, 503, 504, 529})
+"""The server has more requests than it serves: fewer calls may be in flight for a while."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,5 +118,5 @@ def explain(status: int, headers: Mapping[str, str], payload: bytes, at: Endpoin
     if status == 429 and _TOO_LARGE.search(everything):
         return ModelError(f"{at.name} will never take a request of this size (HTTP 429): {said}")
     if status in TRANSIENT_STATUS or (status >= 500 and status != 501):
-        return Transient(f"HTTP {status}: {said}", retry_after(headers))
+        return Transient(f"HTTP {status}: {said}", retry_after(headers), overload=status in OVERLOAD_STATUS)
     return ModelError(f"{at.base_url} refused the request (HTTP {status}): {said}")

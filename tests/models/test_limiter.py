@@ -122,3 +122,91 @@ def test_retry_after(headers: dict[str, str], seconds: float | None) -> None:
 def test_retry_after_as_a_date() -> None:
     when = format_datetime(datetime.now(UTC) + timedelta(seconds=20), usegmt=True)
     assert 17 < (retry_after({"retry-after": when}) or 0) <= 20
+
+
+OVERLOADED = Transient("too many", overload=True)
+ONCE = Retry(max_retries=0, request_timeout=20.0, total_timeout=40.0, base=0.01, ceiling=0.05)
+
+
+def test_an_overload_halves_the_calls_in_flight_once_per_round() -> None:
+    async def run() -> tuple[int, int]:
+        limiter = Limiter(8)
+        barrier = asyncio.Barrier(8)
+
+        async def refused() -> None:
+            await barrier.wait()  # all eight are in flight when the first is refused
+            raise OVERLOADED
+
+        await asyncio.gather(*(ONCE.run(refused, limiter) for _ in range(8)), return_exceptions=True)
+        first = limiter.allowed
+        with pytest.raises(ModelError):
+            await ONCE.run(refused_at_once, limiter)
+        return first, limiter.allowed
+
+    async def refused_at_once() -> None:
+        raise OVERLOADED
+
+    assert asyncio.run(run()) == (4, 1)  # the last one flew alone: half of what was in flight, at least one
+
+
+def test_replies_raise_the_number_again_up_to_the_setting() -> None:
+    async def run() -> list[int]:
+        limiter = Limiter(6)
+        for _ in range(6):
+            await limiter.__aenter__()
+        limiter.overloaded(time.monotonic())
+        seen = [limiter.allowed]
+        for _ in range(60):
+            limiter.answered()
+            seen.append(limiter.allowed)
+        return seen
+
+    seen = asyncio.run(run())
+    assert seen[0] == 3
+    assert seen == sorted(seen)
+    assert seen[3] == 3  # three calls allowed: it takes three replies and a bit for one more
+    assert seen[4] == 4
+    assert seen[-1] == 6
+
+
+def test_new_calls_wait_while_the_number_is_reduced_and_none_is_lost() -> None:
+    async def run() -> tuple[int, int, int]:
+        limiter, flying, peak, refusals = Limiter(8), 0, 0, 0
+
+        async def attempt() -> None:
+            nonlocal flying, peak, refusals
+            flying += 1
+            try:
+                await asyncio.sleep(0.002)
+                if flying > 3:  # the server takes three at once
+                    refusals += 1
+                    raise OVERLOADED
+                peak = max(peak, flying)
+            finally:
+                flying -= 1
+
+        patient = Retry(max_retries=200, request_timeout=20.0, total_timeout=60.0, base=0.001, ceiling=0.01)
+        results = await asyncio.gather(*(patient.run(attempt, limiter) for _ in range(300)))
+        return len(results), refusals, limiter._flying
+
+    done, refusals, flying = asyncio.run(run())
+    assert (done, flying) == (300, 0)
+    assert 0 < refusals < 300  # without adapting nearly every attempt of the eight would be refused
+
+
+def test_a_cancelled_call_gives_its_slot_back() -> None:
+    async def run() -> int:
+        limiter = Limiter(1)
+        async with limiter:
+            waiting = [asyncio.ensure_future(limiter.__aenter__()) for _ in range(3)]
+            await asyncio.sleep(0)
+            waiting[0].cancel()
+            await asyncio.gather(waiting[0], return_exceptions=True)
+        await asyncio.wait_for(waiting[1], 5)  # the slot went to the next in line
+        waiting[1].result()
+        await limiter.__aexit__(None, None, None)
+        await asyncio.wait_for(waiting[2], 5)
+        await limiter.__aexit__(None, None, None)
+        return limiter._flying
+
+    assert asyncio.run(run()) == 0
