@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import logging
 import os
 import shutil
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,6 +45,7 @@ class Setup:
         """
         from accelerate import Accelerator
 
+        _quieten()
         deepspeed = os.environ.get("ACCELERATE_USE_DEEPSPEED") == "true"
         precision = {} if settings.precision != "bf16" else {"mixed_precision": "bf16"}
         accelerator = Accelerator(cpu=settings.base.device == "cpu" and not deepspeed, **precision)
@@ -93,6 +96,17 @@ class Setup:
             shutil.rmtree(folder / "model", ignore_errors=True)
             os.replace(parts, folder / "model")
         self.accelerator.wait_for_everyone()
+
+
+def _quieten() -> None:
+    """Libraries speak only of errors: what a user must know is said by the run."""
+    import transformers
+
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    logging.getLogger("accelerate").setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", category=UserWarning, module=r"torch|accelerate|transformers|peft|deepspeed")
+    warnings.filterwarnings("ignore", category=FutureWarning, module=r"torch|accelerate|transformers|peft|deepspeed")
 
 
 def _update(settings: GrpoTrainer) -> Update:

@@ -150,7 +150,8 @@ class Training:
         learnt = time.perf_counter()
         self._record(step, groups, played)
         self._look(step, made)
-        return made | {
+        first = ("task/reward", "explore/reward", "frac_zero_adv", "kl", "grad_norm", "rollout_seconds", "train_seconds")
+        made |= {
             "sync_seconds": synced - began,
             "rollout_seconds": rolled - synced,
             "train_seconds": learnt - rolled,
@@ -158,6 +159,7 @@ class Training:
             "sampled_per_s": sums["sampled"] / max(rolled - synced, 1e-9),
             "trained_per_s": made["trained_tokens"] * settings.inner_epochs / max(learnt - rolled, 1e-9),
         }
+        return {name: made[name] for name in first if name in made} | made  # the progress display shows the first ones
 
     def _mine(self, groups: Sequence[Group]) -> list[Group]:
         return list(groups[self.accelerator.process_index :: self.accelerator.num_processes])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
@@ -47,7 +48,7 @@ def test_advantages_sum_to_nothing_and_keep_the_order(rewards: list[float]) -> N
     found = advantages(rewards)
     assert math.fsum(found) == pytest.approx(0, abs=1e-6)
     ranked = sorted(range(len(rewards)), key=lambda i: rewards[i])
-    assert all(found[a] <= found[b] for a, b in zip(ranked, ranked[1:], strict=False))
+    assert all(found[a] <= found[b] for a, b in itertools.pairwise(ranked))
 
 
 def test_equal_rewards_give_exactly_nothing_whatever_rounding_does() -> None:
