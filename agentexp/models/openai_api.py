@@ -221,7 +221,7 @@ class OpenAIModel:
             task = request.view.task
             slot = key(self.base_url, content, task.seed, task.repeat, request.sampling.seed)
             if (kept := session.cache.get(slot)) is not None:
-                return self.priced(kept)
+                return self._priced(kept)
         at = replace(session.endpoint, max_tokens=request.sampling.max_tokens)
         started = 0.0
 
@@ -234,7 +234,7 @@ class OpenAIModel:
         reply.retries, reply.seconds = retries, time.perf_counter() - started
         if session.cache is not None:
             session.cache.put(slot, reply)
-        return self.priced(reply)
+        return self._priced(reply)
 
     def _priced(self, reply: Completion) -> Completion:
         # Also for cached replies, at today's prices: `Completion.cached` says that nothing was paid, and a cost limit ends an
