@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -32,6 +32,12 @@ class TrainSettings:
     threads: int | None
     resume: Literal["refuse", "ignore"]
     progress: Literal["auto", "rich", "plain", "off"]
+
+
+def aliased(command: str, overrides: Sequence[str]) -> list[str]:
+    """`+experiment=smoke` as the command's own smoke experiment, for example `smoke_sft`."""
+    own = f"+experiment=smoke_{command.removeprefix('train-')}"
+    return [own if override in ("+experiment=smoke", "experiment=smoke") else override for override in overrides]
 
 
 def train_job(*, dry_run: bool = False) -> Callable[[Any], int]:

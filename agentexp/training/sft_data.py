@@ -96,7 +96,7 @@ class Saved:
 
     def _lines_file(self, folder: Path) -> Path:
         lines = sorted(folder.glob("*.jsonl"))
-        chosen = [file for file in lines if file.stem in ("messages", "train")] or lines
+        chosen = [file for file in lines if file.stem in ("messages", "train", "rows")] or lines
         if len(chosen) != 1:
             what = f"several ({', '.join(file.name for file in chosen)}); name one" if chosen else "none"
             raise UserError(
@@ -162,7 +162,7 @@ class Demo:
         )
         env, expert, react = targets.build(spec), ScriptedModel(policy="oracle"), ReAct(style="compact")
         made = []
-        async with EnvPool(spec, size=1, in_process=True) as pool:
+        async with EnvPool(spec, size=1, step_timeout=60, reset_timeout=180, in_process=True) as pool:
             for task in env.tasks("train")[: self.episodes]:
                 seeded = replace(task, seed=self.seed)
                 episode = await run_episode(seeded, env, pool.lease, {"actor": expert}, react, Budget(0, 30))

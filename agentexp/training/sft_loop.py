@@ -65,6 +65,7 @@ def fit(settings: SftTrainer, run: TrainRun, course: Course) -> dict[str, Any]:
         callbacks=[follow],
         peft_config=None if settings.full else adapters(settings),
     )
+    trainer.remove_callback(transformers.PrinterCallback)
     follow.trainer = trainer
     plugin = trainer.accelerator.state.deepspeed_plugin
     if run.evaluation is not None and plugin is not None and plugin.zero_stage == 3:
@@ -242,8 +243,6 @@ class Follow(TrainerCallback):  # type: ignore[misc]
         self._step = {"trained_tokens": self.trained, "tokens": self.tokens, "tokens_per_s": every / seconds}
         if stop:
             self.stopped = control.should_save = control.should_training_stop = True
-        elif state.global_step % self.settings.eval_every == 0 or state.global_step == self.course.steps:
-            self._play(state.global_step)
 
     def _play(self, step: int) -> None:
         """Let the first process play with the weights as they are; the others wait."""
@@ -283,6 +282,10 @@ class Follow(TrainerCallback):  # type: ignore[misc]
                     f"The loss of step {state.global_step} is {loss}. Lower trainer.lr, or try trainer.precision=fp32. "
                     "The last checkpoint is kept."
                 )
+            if not self.stopped and (
+                state.global_step % self.settings.eval_every == 0 or state.global_step == self.course.steps
+            ):
+                self._play(state.global_step)
 
     def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         """Mark the checkpoint as complete; only then older ones go."""
@@ -340,6 +343,7 @@ def save(trainer: FixedOrderTrainer, folder: Path) -> None:
 def quieten() -> None:
     """Libraries speak only of errors: what a user must know is said by the run."""
     transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
     datasets.utils.logging.set_verbosity_error()
     datasets.disable_progress_bars()
     logging.getLogger("accelerate").setLevel(logging.ERROR)
