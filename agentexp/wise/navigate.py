@@ -88,10 +88,18 @@ class Navigator:
         turn_per_step: degrees that one step can turn, as in the world; null for free turning.
         walk_within: walk while turning when the angle left after the turn is at most this, degrees.
         look_ahead: how many cells of a planned way are cut short by walking straight.
+        half_width: of the body; a straight way is one along which it touches nothing known. 0 for a body without extent.
     """
 
-    def __init__(self, turn_per_step: float | None = 30.0, walk_within: float = WALK_WITHIN, look_ahead: int = 12) -> None:
+    def __init__(
+        self,
+        turn_per_step: float | None = 30.0,
+        walk_within: float = WALK_WITHIN,
+        look_ahead: int = 12,
+        half_width: float = 0.0,
+    ) -> None:
         self.turn_per_step, self.walk_within, self.look_ahead = turn_per_step, walk_within, look_ahead
+        self._sides = (0.0, half_width, -half_width) if half_width else (0.0,)
         self._map = SeenMap(1)
         self._blocked = 0
         self._goal: tuple[int, int] | None = None
@@ -134,12 +142,17 @@ class Navigator:
         return self._map.centre(*aim)
 
     def _clear(self, x: float, z: float, to_x: float, to_z: float) -> bool:
-        count = max(2, int(np.hypot(to_x - x, to_z - z) * 3) + 1)
+        length = float(np.hypot(to_x - x, to_z - z))
+        count = max(2, int(length * 3) + 1)
         share = np.linspace(0, 1, count)[1:]
-        i = np.floor(x + (to_x - x) * share).astype(int) - self._map.origin[0]
-        j = np.floor(z + (to_z - z) * share).astype(int) - self._map.origin[1]
         last = self._map.size - 1
-        return not self._map.blocked[np.clip(i, 0, last), np.clip(j, 0, last)].any()
+        for side in self._sides:
+            beside = side / max(length, 1e-6)
+            i = np.floor(x + (to_x - x) * share - (to_z - z) * beside).astype(int) - self._map.origin[0]
+            j = np.floor(z + (to_z - z) * share + (to_x - x) * beside).astype(int) - self._map.origin[1]
+            if self._map.blocked[np.clip(i, 0, last), np.clip(j, 0, last)].any():
+                return False
+        return True
 
     def _steer(self, pose: Pose, x: float, z: float) -> Control:
         distance = pose.distance(x, z)
