@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -66,7 +67,7 @@ def _world(found: Collected, env: str) -> Facts:
         "mean_accuracy": _mean([quality.accuracy for quality in maps]),
         "mean_coverage": _mean([quality.coverage for quality in maps]),
         "maps_compared": len(maps),
-        "rejected": dict(found.rejected.get(env, {}).most_common()) if env in found.rejected else {},
+        "rejected": dict(found.rejected.get(env, Counter[str]()).most_common()),
         "task_kinds": len({row["task_kind"] for row in rows}),
     }
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from agentexp.capabilities import Alignment, HasAlignment
-from agentexp.core import CognitiveMap
+from agentexp.core import CognitiveMap, stable_seed
 from agentexp.errors import UserError
 from agentexp.hooks import Context
 from agentexp.paradigms.checks import is_test_split, usable_splits
@@ -38,6 +38,8 @@ class CollectMaps(MapThenAct):
         k_g: see `MapThenAct`.
         stopping: see `MapThenAct`.
         map_tokens: see `MapThenAct`.
+        mapping_steps: mapping budgets, one of which is drawn for each instance, so that a model learns to use long and short
+            ones; None: the run's budget for all.
         style: see `MapThenAct`, as for the rest. Evaluate a trained model with the same.
         form: see `MapThenAct`.
         show_admissible: see `MapThenAct`.
@@ -55,12 +57,16 @@ class CollectMaps(MapThenAct):
         k_g: str | None = None,
         stopping: Stopping | None = None,
         map_tokens: int = 2048,
+        mapping_steps: list[int] | None = None,
         style: Style = "full",
         form: Form = "thought_action",
         show_admissible: bool | None = None,
         show_steps_left: bool = False,
         examples: str = "",
     ) -> None:
+        if mapping_steps is not None and (not mapping_steps or min(mapping_steps) < 1):
+            raise UserError("paradigm.mapping_steps must be a list of numbers of at least 1, or null for the run's budget.")
+        self.mapping_steps = mapping_steps
         super().__init__(
             stage1=stage1,
             extractor=extractor,
@@ -86,6 +92,13 @@ class CollectMaps(MapThenAct):
         if not isinstance(ctx.env, HasAlignment):
             raise UserError(f"env={ctx.env.name} cannot compare a map with its state, so paradigm=map2k is not possible.")
         return await super().prepare(ctx)
+
+    async def __call__(self, ro: Rollout) -> None:
+        """One episode."""
+        if self.mapping_steps is not None:
+            drawn = stable_seed("mapping steps", ro.task.env, ro.task.id, ro.task.seed) % len(self.mapping_steps)
+            ro.budget = replace(ro.budget, mapping=self.mapping_steps[drawn])
+        await super().__call__(ro)
 
     async def _map(self, ro: Rollout) -> None:
         """Stage 2, then the check: a reset, since the map has to describe the state at reset."""

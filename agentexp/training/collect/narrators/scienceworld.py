@@ -14,7 +14,7 @@ _WAITING = re.compile(r"wait\d*")
 _WORDS = (
     (re.compile(r"focus on (.+)"), "The task asks for {0}, so I focus on it."),
     (re.compile(r"pick up (.+)"), "I need {0}, so I take it."),
-    (re.compile(r"(?:move|pour|put) (.+?) (?:to|into|in) (.+)"), "{0} has to go to {1}."),
+    (re.compile(r"(?:move|pour) (.+) (?:to|into) (.+)"), "{0} has to go to {1}."),
     (re.compile(r"dunk (.+) into (.+)"), "I fill {0} from {1}."),
     (re.compile(r"mix (.+)"), "All is in {0}, so I mix it."),
     (re.compile(r"activate (.+)"), "I switch on {0}."),
@@ -71,6 +71,6 @@ class LabNarrator(PlainNarrator):
 def _deed(action: str) -> str:
     for pattern, words in _WORDS:
         if match := pattern.fullmatch(action):
-            text = words.format(*match.groups())
+            text = words.format(*(name.removesuffix(" in inventory") for name in match.groups()))
             return text[0].upper() + text[1:]
     return f"The next step is: {action}."

@@ -53,7 +53,8 @@ class CraftNarrator(PlainNarrator):
         if crafted is None:
             return f"{outcome(view)}I look at what I have."
         output, _, inputs = crafted
-        return f"{outcome(view)}I have {_listed(inputs)}. I craft {output}."
+        held = ", ".join(f"{reader.inventory.get(part, 0)} {part}" for part, _ in inputs)
+        return f"{outcome(view)}{_needs(reader, target, output)}I have {held}. I craft {output}."
 
 
 def _reader(view: View) -> Curious:
@@ -64,8 +65,13 @@ def _reader(view: View) -> Curious:
     return reader
 
 
-def _listed(inputs: Sequence[tuple[str, int]]) -> str:
-    return ", ".join(f"{count} {part}" for part, count in inputs)
+def _listed(reader: Curious, inputs: Sequence[tuple[str, int]]) -> str:
+    """Ingredients with their counts, and what is there of those that are not complete: "6 pink wool (have 2), 1 stick"."""
+    parts = []
+    for part, count in inputs:
+        have = sum(n for item, n in reader.inventory.items() if makes(item, part, reader.kinds))
+        parts.append(f"{count} {part}" + (f" (have {have})" if have else ""))
+    return ", ".join(parts)
 
 
 def _needs(reader: Curious, target: str, item: str) -> str:
@@ -76,9 +82,9 @@ def _needs(reader: Curious, target: str, item: str) -> str:
         for output, _, inputs in reader.commands.values():
             if not makes(output, slot, reader.kinds):
                 continue
-            longer = (*way, f"{output} needs {_listed(inputs)}. ")
+            longer = (*way, f"{output} needs {_listed(reader, inputs)}. ")
             for part, _ in inputs:
-                if part == item:
+                if makes(item, part, reader.kinds):
                     return "".join(longer)
                 if part not in seen:
                     seen.add(part)
