@@ -245,6 +245,22 @@ def parse(
             sys.stdout.write(dump(result).decode() + "\n")
 
 
+@app.command("export-model")
+def export_model(
+    model: Annotated[str, typer.Argument(help="smollm2, a trained folder, a GGUF file or a hub name.")],
+    gguf: Annotated[Path | None, typer.Option(help="Write this GGUF file, for model=embedded.")] = None,
+    adapter: Annotated[Path | None, typer.Option(help="Folder of a LoRA adapter to merge into the model first.")] = None,
+    folder: Annotated[
+        Path | None, typer.Option(help="With --adapter: write the merged model as a Hugging Face folder.")
+    ] = None,
+    dtype: Annotated[str, typer.Option(help="Of the GGUF file: f32, f16, bf16 or q8_0.")] = "q8_0",
+) -> None:
+    """Write a trained model in other forms: GGUF, or with its adapter merged."""
+    from agentexp.training.export_model import export_model as write
+
+    typer.echo("\n".join(map(str, write(model, adapter=adapter, folder=folder, gguf=gguf, dtype=dtype))))
+
+
 @app.command()
 def doctor() -> None:
     """Check this machine: versions, optional packages, Java, data, keys (present or not), disk."""

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from agentexp.errors import MissingDependency, UserError
 from agentexp.models import weights
 from agentexp.training.gguf_tokenizer import repair_split
-from agentexp.training.tiny import INSTALL, make_tiny
+from agentexp.training.tiny import INSTALL, make_tiny, no_bars
 
 if TYPE_CHECKING:
     import torch
@@ -90,7 +90,8 @@ class Base:
         transformers = _transformers()
         options: dict[str, Any] = {} if self.attention is None else {"attn_implementation": self.attention}
         try:
-            model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=self.dtype, **options)
+            with no_bars():
+                model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=self.dtype, **options)
         except (OSError, ValueError) as error:
             raise UserError(f"base.path={self.path} cannot be loaded as a causal language model: {error}") from error
         return model.to(torch_device(self.device))
@@ -172,14 +173,16 @@ def dequantise(file: Path, folder: Path) -> Path:
     try:
         # Without `dequantize` the model would count as quantised: not to be saved, not to be trained.
         config = GgufConfig(dequantize=True)
-        model = transformers.AutoModelForCausalLM.from_pretrained(
-            file.parent, gguf_file=file.name, quantization_config=config, dtype="float32"
-        )
+        with no_bars():
+            model = transformers.AutoModelForCausalLM.from_pretrained(
+                file.parent, gguf_file=file.name, quantization_config=config, dtype="float32"
+            )
         tokenizer = transformers.AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
     except (OSError, ValueError, KeyError, NotImplementedError) as error:
         raise UserError(f"{file} cannot be read by transformers ({type(error).__name__}): {error}") from error
     repair_split(tokenizer, file)
-    model.save_pretrained(folder)
+    with no_bars():
+        model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
 

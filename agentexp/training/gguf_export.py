@@ -8,19 +8,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from agentexp.errors import MissingDependency, UserError
 from agentexp.training.base import Base
 from agentexp.training.gguf_tokenizer import add_tokenizer
 
-GgufType = Literal["f32", "f16", "bf16", "q8_0"]
 TYPES = ("f32", "f16", "bf16", "q8_0")
 _ARCHITECTURES = {"llama": "llama", "qwen2": "qwen2", "qwen3": "qwen3"}
 _BLOCK = 32  # weights that share a scale in q8_0
 
 
-def export_gguf(folder: str | Path, out: str | Path, dtype: GgufType = "q8_0") -> Path:
+def export_gguf(folder: str | Path, out: str | Path, dtype: str = "q8_0") -> Path:
     """Write a GGUF file with weights, tokenizer and chat template.
 
     Args:

@@ -7,6 +7,7 @@ from typing import Any
 
 from agentexp.errors import MissingDependency, UserError
 from agentexp.training.base import Base, Dtype
+from agentexp.training.tiny import no_bars
 
 
 def merged(model: Any, adapter: str | Path) -> Any:
@@ -53,6 +54,7 @@ def merge_folder(base: str, adapter: str | Path, out: str | Path, dtype: Dtype =
         raise UserError(f"{out} is not empty; give another folder.")
     source = Base(path=base, dtype=dtype, device="cpu")
     model = merged(source.load_model(), adapter)
-    model.save_pretrained(target)
+    with no_bars():
+        model.save_pretrained(target)
     source.load_tokenizer().save_pretrained(target)
     return target

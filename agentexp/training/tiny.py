@@ -1,14 +1,16 @@
 """A tiny random Llama with a byte-level tokenizer, made in code: what tests and smoke runs train.
 
-Two layers, hidden size 64, about 0.1 M parameters, 275 tokens. Its replies are noise; its shapes, tokenizer, chat template and
+Two layers, hidden size 64, 92,000 parameters, 275 tokens. Its replies are noise; its shapes, tokenizer, chat template and
 files are those of a real model, so everything that works on SmolLM2 works on it, a thousand times faster.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agentexp.errors import MissingDependency
 
@@ -21,8 +23,10 @@ CHATML = (
 )
 SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 # "hello" can be reached in two ways, so a text tokenised again need not give the tokens that a model sampled.
-_MERGES = (("h", "e"), ("l", "l"), ("ll", "o"), ("he", "llo"), ("e", "r"), ("t", "h"), ("i", "n"), ("Ġ", "g"), ("a", "n"))
-_MERGES += (("Ġ", "t"), ("o", "n"), (":", "Ġ"), ("a", "c"), ("t", "i"), ("ti", "on"), ("A", "c"))
+_MERGES = [
+    *(("h", "e"), ("l", "l"), ("ll", "o"), ("he", "llo"), ("e", "r"), ("t", "h"), ("i", "n"), ("Ġ", "g"), ("a", "n")),
+    *(("Ġ", "t"), ("o", "n"), (":", "Ġ"), ("a", "c"), ("t", "i"), ("ti", "on"), ("A", "c")),
+]
 INSTALL = "pip install torch==2.13.0 and then 'agentexp[train]'"
 
 
@@ -33,15 +37,16 @@ def tiny_tokenizer() -> transformers.PreTrainedTokenizerFast:
         MissingDependency: transformers is not installed.
     """
     try:
+        import transformers
         from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-        from transformers import PreTrainedTokenizerFast
     except ImportError as error:
         raise MissingDependency(f"A tiny model needs transformers: {INSTALL}") from error
     words = [*SPECIAL, *sorted(pre_tokenizers.ByteLevel.alphabet()), *("".join(pair) for pair in _MERGES)]
-    backend = Tokenizer(models.BPE(vocab={word: i for i, word in enumerate(words)}, merges=list(_MERGES)))
+    backend = Tokenizer(models.BPE(vocab={word: i for i, word in enumerate(words)}, merges=_MERGES))
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     backend.decoder = decoders.ByteLevel()
-    made: transformers.PreTrainedTokenizerFast = PreTrainedTokenizerFast(
+    fast: Any = transformers.PreTrainedTokenizerFast
+    made: transformers.PreTrainedTokenizerFast = fast(
         tokenizer_object=backend,
         bos_token="<|im_start|>",
         eos_token="<|im_end|>",
@@ -96,6 +101,22 @@ def make_tiny(folder: str | os.PathLike[str], seed: int = 0) -> Path:
     model.generation_config.eos_token_id = tokenizer.eos_token_id
     model.generation_config.pad_token_id = tokenizer.pad_token_id
     path = Path(folder)
-    model.save_pretrained(path)
+    with no_bars():
+        model.save_pretrained(path)
     tokenizer.save_pretrained(path)
     return path
+
+
+@contextmanager
+def no_bars() -> Iterator[None]:
+    """Without transformers' progress bars, which would be drawn over our own."""
+    import transformers
+
+    logging: Any = transformers.utils.logging
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
