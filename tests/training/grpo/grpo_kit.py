@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from agentexp.core import Completion, EnvCard, Message, Request, Sampling, Step, Task, Usage
@@ -12,9 +13,12 @@ from agentexp.errors import EngineError, ModelError
 from agentexp.paradigms.explore_then_act import ExploreThenAct
 from agentexp.paradigms.react import ReAct
 from agentexp.rollout import Budget, Limits, World
+from agentexp.training.base import Base
 from agentexp.training.core import Sampled
-from agentexp.training.grpo.rewards import Coverage, Success
+from agentexp.training.grpo.engine import RolloutEngine
+from agentexp.training.grpo.rewards import Coverage, Letters, Success
 from agentexp.training.grpo.rollouts import Rollouts, Way
+from agentexp.training.grpo.trainer import GrpoTrainer
 
 END = 1
 
@@ -140,3 +144,55 @@ def playing(env: Any, spec: dict[str, Any], *, steps: int = 8, cap: int = 100_00
         concurrency=4,
         **more,
     )
+
+
+class RunStub:
+    """A `TrainRun` that keeps everything; `stop_at` asks to stop after that step, `die_at` raises in its metrics."""
+
+    def __init__(self, folder: Path, config: dict[str, Any], seed: int = 0, stop_at: int = 0, die_at: int = 0) -> None:
+        self.folder, self.config, self.seed = folder, config, seed
+        self.stop_at, self.die_at = stop_at, die_at
+        self.planned_steps: int | None = None
+        self.recorded: dict[int, dict[str, float]] = {}
+        self.said: list[str] = []
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def metrics(self, step: int, values: Mapping[str, float]) -> None:
+        if step and step == self.die_at:
+            raise KeyboardInterrupt
+        self.recorded[step] = dict(values)
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
+
+    def stopping(self) -> bool:
+        return bool(self.stop_at) and max(self.recorded) >= self.stop_at
+
+
+def trainer(base: str, **settings: Any) -> GrpoTrainer:
+    """A trainer on the CPU with short compact episodes."""
+    rollout = {"max_tokens": 10, "concurrency": 8, **settings.pop("rollout", {})}
+    return GrpoTrainer(
+        base=Base(path=base, device="cpu"),
+        task=ReAct(style="compact"),
+        explore=ExploreThenAct(explore_steps=2, act=False, cache=False, summary_words=0, style="compact"),
+        rollout=RolloutEngine(**rollout),
+        **{
+            "groups": 2,
+            "group_size": 2,
+            "ratio": "1:1",
+            "task_steps": 2,
+            "explore_steps": 2,
+            "lr": 1e-3,
+            "micro_batch_tokens": 4096,
+            "sample_every": 1,
+            "task_reward": Letters(),
+            "explore_reward": Letters(),
+            **settings,
+        },
+    )
+
+
+def config(target: str = "agentexp.envs.toy.ToyRooms", **env: Any) -> dict[str, Any]:
+    """The part of a training's config that says where it plays."""
+    return {"env": {"_target_": target, "split": "train", "in_process": True, **env}}
