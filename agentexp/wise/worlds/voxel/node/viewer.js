@@ -1,0 +1,96 @@
+'use strict'
+// First-person pictures: prismarine-viewer's page in a headless Chromium. The page draws only when it is asked to, so it costs
+// nothing between two pictures.
+
+const http = require('http')
+const path = require('path')
+const { Chromium } = require('./chromium')
+
+const HOST = '127.0.0.1'
+const CHUNKS = 4
+const SETTLE_MS = 60000
+
+// Runs in the page before its own scripts: holds back drawing, counts the sections that the mesh workers still owe.
+const HOOK = `(() => {
+  let pending = null
+  window.requestAnimationFrame = callback => { pending = callback; return 1 }
+  const state = window.agentexp = { owed: 0, positions: 0 }
+  const Plain = window.Worker
+  window.Worker = function (...args) {
+    const worker = new Plain(...args)
+    const post = worker.postMessage.bind(worker)
+    worker.postMessage = (message, ...rest) => {
+      if (message && message.type === 'dirty') state.owed++
+      post(message, ...rest)
+    }
+    worker.addEventListener('message', ({ data }) => { if (data && data.type === 'sectionFinished') state.owed-- })
+    return worker
+  }
+  window.agentexp.draw = () => { const callback = pending; pending = null; if (callback) callback(performance.now()) }
+})()`
+
+class Viewer {
+  constructor (bot, program, size) {
+    this.bot = bot
+    this.size = size
+    this.program = program
+    this.ready = null
+  }
+
+  /** Serve the page and open it. */
+  async start () {
+    const express = require('express')
+    const { WorldView } = require('prismarine-viewer/viewer/lib/worldView') // its index wants a canvas package too
+    const root = path.dirname(require.resolve('prismarine-viewer/package.json'))
+    const app = express()
+    app.use('/', express.static(path.join(root, 'public')))
+    this.server = http.createServer(app)
+    this.io = require('socket.io')(this.server, { maxHttpBufferSize: 1e9, pingTimeout: 600000, pingInterval: 600000 })
+    const connected = new Promise(resolve => this.io.once('connection', socket => {
+      this.socket = socket
+      socket.emit('version', this.bot.version)
+      this.view = new WorldView(this.bot.world, CHUNKS, this.bot.entity.position, socket)
+      this.view.listenToBot(this.bot)
+      resolve(this.view.init(this.bot.entity.position))
+    }))
+    await new Promise((resolve, reject) => this.server.once('error', reject).listen(0, HOST, resolve))
+    this.chromium = new Chromium(this.program, this.size)
+    await this.chromium.open(`http://${HOST}:${this.server.address().port}/`, HOOK, this.size)
+    await connected
+  }
+
+  /** PNG of what the body sees now, base64. */
+  async picture () {
+    if (!this.ready) this.ready = this.start()
+    await this.ready
+    const { position, yaw, pitch } = this.bot.entity
+    await this.view.updatePosition(position)
+    this.socket.emit('position', { pos: position, yaw, pitch, addMesh: false })
+    await this.settle()
+    return this.chromium.evaluate(`(async () => {
+      agentexp.draw() // starts the camera's way
+      await new Promise(resolve => setTimeout(resolve, 80))
+      agentexp.draw()
+      return document.querySelector('canvas').toDataURL('image/png').split(',')[1]
+    })()`)
+  }
+
+  /** Wait until the page has everything that was sent, and all of it as meshes. */
+  async settle () {
+    const end = Date.now() + SETTLE_MS
+    let calm = 0
+    while (calm < 2) {
+      if (Date.now() > end) throw new Error('the viewer page did not finish its meshes')
+      const owed = await this.chromium.evaluate('(agentexp.draw(), agentexp.owed)')
+      calm = owed > 0 ? 0 : calm + 1
+      await new Promise(resolve => setTimeout(resolve, owed > 0 ? 50 : 20))
+    }
+  }
+
+  close () {
+    if (this.chromium) this.chromium.close()
+    if (this.io) this.io.close()
+  }
+}
+
+module.exports = { Viewer }
