@@ -24,7 +24,7 @@ WISE    = $(AGENTEXP) wise-run -m output_root=$(RUNS) $(ARGS) +experiment=$(1)_$
 REPORT  = $(AGENTEXP) report $(1) $(RUNS) --out $(TABLES)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-all demo test test-all check bench clean figures \
+.PHONY: help setup setup-all demo test test-all check docs bench clean figures \
 	table1 table2 table3 table4 table5 table7 table8 ecc-table1 ecc-table2 ecc-table3 ecc-table5 ecc-table6 wise-table1 wise-table3 \
 	ttx-table6 ttx-figures
 .NOTPARALLEL:  # two jobs must not write one run folder
@@ -65,6 +65,11 @@ check: setup-all  ## lint, format and type checks
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+docs: setup-all  ## the documentation as a site in site/ (configuration reference from the configs)
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	$(BIN)/python scripts/config_reference.py docs/configuration.md
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: setup-all  ## harness CPU per turn beside its floors; writes bench.json
 	$(BIN)/python scripts/bench.py
