@@ -54,7 +54,7 @@ class Evaluation:
             raise UserError(f"evaluation.tasks must be at least 1, not {self.settings.tasks}.")
         groups = ("env", "model", "paradigm", "stopping", "parsing", "budget", "explore")
         shared = {key: config[key] for key in ("output_root", "seed") if key in config}
-        self.config: dict[str, Any] = {
+        self.config: Mapping[str, Any] = {
             **_RUN,
             **shared,
             **{key: config[key] for key in groups if config.get(key) is not None},
@@ -101,6 +101,6 @@ class Evaluation:
     def _run(self, folder: Path, step: int) -> Any:
         from agentexp.commands import make_run
 
-        run = make_run(self.config, self._overrides)
+        run = make_run(dict(self.config), self._overrides)
         run.folder, run.nested = folder / "evaluations" / f"step-{step}", True
         return run
