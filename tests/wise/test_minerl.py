@@ -96,6 +96,16 @@ def test_commands_go_out_one_per_tick() -> None:
         world.command("dance")
 
 
+def test_what_was_spawned_can_leave() -> None:
+    world = Faked()
+    world.reset(0)
+    world.command("spawn", name="cow", x=5.0, z=9.0, stay=10)
+    for _ in range(12):
+        world.act(Control())
+    assert [line for line in world.game.chats if line.startswith("/kill")] == ["/kill @e[tag=agentexp1]"]
+    assert world.truth() == {}
+
+
 def test_the_right_thing_in_hand() -> None:
     world = Faked()
     world.reset(0)

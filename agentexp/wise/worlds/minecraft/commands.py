@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from agentexp.errors import UserError
@@ -21,13 +22,17 @@ class Commands:
 
     Args:
         version: of Minecraft.
+
+    Attributes:
+        spawned: tags of what the last "spawn" put into the world.
     """
 
     def __init__(self, version: Version) -> None:
         if version not in ("1.11.2", "1.16.5"):
             raise UserError(f"There are no commands for Minecraft {version}; choose 1.11.2 or 1.16.5.")
         self.version = version
-        self._spawned = 0
+        self.spawned: list[str] = []
+        self._number = 0
 
     def lines(self, text: str, here: Pose, **values: Any) -> list[str]:
         """The chat lines of one command.
@@ -51,12 +56,17 @@ class Commands:
     def _spawn(self, here: Pose, *, name: str, x: float, z: float, count: int = 1) -> list[str]:
         """The ground's height is not known: summon beside the body's own height, then put the mob on the surface."""
         lines = []
-        for _ in range(count):
-            self._spawned += 1
-            tag = f"{ALL}{self._spawned}"
+        self.spawned = [f"{ALL}{self._number + k + 1}" for k in range(count)]
+        self._number += count
+        for tag in self.spawned:
             lines.append(f'/summon minecraft:{_bare(name)} {x:.1f} {here.y + 3:.1f} {z:.1f} {{Tags:["{ALL}","{tag}"]}}')
             lines.append(f"/spreadplayers {x:.1f} {z:.1f} 0 1 false @e[tag={tag}]")
         return lines
+
+    @staticmethod
+    def leave(tags: Sequence[str]) -> list[str]:
+        """Take away what was spawned with these tags and still lives."""
+        return [f"/kill @e[tag={tag}]" for tag in tags]
 
     def _remove(self, here: Pose, *, name: str) -> list[str]:
         return [f"/kill @e[type={_bare(name)},tag={ALL}]"]

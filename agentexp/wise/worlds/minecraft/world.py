@@ -85,6 +85,7 @@ class MinecraftWorld(ABC):
             raise UserError(f"world.hotbar names {len(self.hotbar)} items; a hotbar has {SLOTS} slots.")
         self.mobs, self.mobs_within, self.setup = dict(mobs or {}), mobs_within, list(setup or [])
         self._lines: deque[str] = deque()
+        self._leaving: list[tuple[int, list[str]]] = []
         self._slot: int | None = None
         self._frame: Frame | None = None
         self._over = False
@@ -111,6 +112,7 @@ class MinecraftWorld(ABC):
         self._keys.reset()
         self._bumps.reset()
         self._lines.clear()
+        self._leaving.clear()
         self._slot, self._frame, self._over = None, None, False
         look = self._start(seed)
         self._lines.extend(line if line.startswith("/") else f"/{line}" for line in self.setup)
@@ -144,6 +146,9 @@ class MinecraftWorld(ABC):
         if self._slot is not None:
             action[f"hotbar.{self._slot}"] = 1
             self._slot = None
+        for due, lines in self._leaving:
+            if due == before.tick:
+                self._lines.extend(lines)
         look = self._do(action)
         blocked = self._bumps.after(before.pose, look.pose, bool(action["forward"]))
         return self._take(look, before.tick + 1, self._region.inside(blocked))
@@ -155,7 +160,9 @@ class MinecraftWorld(ABC):
         return self._frame.image
 
     def command(self, text: str, **values: Any) -> None:
-        """See `Commands.lines`, and "hold" (name), which presses the key of the slot that the item was put in at the start.
+        """See `Commands.lines`. Of "spawn", `stay` is the number of ticks after which what is left of it leaves.
+
+        "hold" (name) presses the key of the slot that the item was put in at the start.
 
         Raises:
             UserError: it is not known, or the item is not in `hotbar`.
@@ -168,12 +175,14 @@ class MinecraftWorld(ABC):
                 raise UserError(f"The item {item!r} cannot be held: world.hotbar has {', '.join(self.hotbar) or 'nothing'}.")
             self._slot = self.hotbar.index(item) + 1
             return
+        stay = values.pop("stay", None) if text == "spawn" else None
         self._lines.extend(self._commands.lines(text, self._frame.pose, **values))
+        if stay is not None:
+            self._leaving.append((self._frame.tick + int(stay), self._commands.leave(self._commands.spawned)))
 
     def truth(self) -> Mapping[str, Any]:
-        """What is assumed for scoring, as this world does not tell: every cell is "passable" and "observable"."""
-        everything = np.ones((self.size, self.size), bool)
-        return {"passable": everything, "observable": everything, "things": []}
+        """Nothing: this world does not tell, so every cell counts as observable."""
+        return {}
 
     def close(self) -> None:
         """Stop Minecraft."""
