@@ -40,7 +40,7 @@ COLOURS: Final[NDArray[np.float32]] = np.array(
         (126, 126, 126),
         (47, 79, 190),
         (84, 140, 50),
-        (107, 84, 51),  # oak bark
+        (96, 80, 56),  # bark
         (52, 98, 32),
         (200, 60, 60),  # anything that lies about
     ],
