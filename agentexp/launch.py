@@ -20,7 +20,7 @@ from typing import Any, TextIO, cast
 from agentexp.config import ENV_KEYS, fingerprint, nearest
 from agentexp.errors import FatalError, UserError
 from agentexp.output import Guarded
-from agentexp.scrub import remember, remember_overrides, scrub
+from agentexp.scrub import clean, remember, remember_overrides, scrub
 
 SWEEP_VARIABLE = "AGENTEXP_SWEEP"
 """Name of the sweep that a job belongs to, in the environment because launchers start jobs in other processes."""
@@ -40,11 +40,16 @@ class HydraFlags:
 
 
 class JobExit(Exception):
-    """A finished job's exit code, raised out of Hydra so that a sweep ends with the code of its first bad job."""
+    """A finished job's exit code, raised out of Hydra so that a sweep ends with the code of its first bad job.
 
-    def __init__(self, code: int) -> None:
-        super().__init__(code)  # picklable: a launcher may send it between processes
-        self.code = code
+    Args:
+        code: exit code.
+        said: what the job said about it, for launchers that keep the output of their jobs in files.
+    """
+
+    def __init__(self, code: int, said: str = "") -> None:
+        super().__init__(code, said)  # picklable: a launcher may send it between processes
+        self.code, self.said = code, said
 
 
 def conf_dir() -> Path:
@@ -114,15 +119,17 @@ def launch(
                 refused.append(error)
             return
         _scrub_sweep_file()
+        said = "It did not finish all its episodes; its run folder says why."
         try:
             code = job(config)
         except UserError as error:  # shown where it happens: the other jobs of the sweep go on
-            sys.stderr.write(f"Error: {error}\n")
+            said = f"Error: {error}"
+            sys.stderr.write(f"{said}\n")
             code = 2
         if code >= 128:
             raise SystemExit(code)  # interrupted: no further job of the sweep starts
         if code:
-            raise JobExit(code)
+            raise JobExit(code, f"{_job_name()}: {said}")
 
     full = os.environ.get("HYDRA_FULL_ERROR") == "1"
     saved_argv = sys.argv
@@ -139,6 +146,8 @@ def launch(
         if refused:
             raise refused[0]
     except JobExit as exit_:
+        if any("submitit" in override or "=ray" in override for override in overrides if "hydra/launcher=" in override):
+            sys.stderr.write(f"{exit_.said}\nOther jobs went on; the same line again runs only what is missing.\n")
         return exit_.code
     except (HydraException, OmegaConfBaseException) as error:
         if full:
@@ -154,6 +163,13 @@ def launch(
         if not full:
             os.environ.pop("HYDRA_FULL_ERROR", None)
     return codes[0] if codes else 0
+
+
+def _job_name() -> str:
+    from hydra.core.hydra_config import HydraConfig
+
+    hydra_config = HydraConfig.get()
+    return f"Job {hydra_config.job.num} ({' '.join(clean(line) for line in hydra_config.overrides.task)})"
 
 
 def _scrub_sweep_file() -> None:

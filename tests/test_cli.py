@@ -186,6 +186,17 @@ def test_joblib_launcher(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("outputs/eval/**/summary.json"))) == 2
 
 
+def test_submitit_launcher_shows_why_a_job_failed_and_goes_on(tmp_path: Path) -> None:
+    """Its jobs are processes of their own, whose output goes to files: here on this machine, on a cluster through Slurm."""
+    pytest.importorskip("hydra_plugins.hydra_submitit_launcher")
+    launcher = ["hydra/launcher=submitit_local", "hydra.launcher.timeout_min=5"]
+    done = agentexp("eval", "-m", *TOY, *launcher, "paradigm=react", "env.limit=2", "env.rooms=1,4", cwd=tmp_path, code=2)
+    assert "env.rooms=1" in done.stderr
+    assert "Error: env.rooms" in done.stderr
+    assert "runs only what is missing" in done.stderr
+    assert len(list(tmp_path.glob("outputs/eval/**/summary.json"))) == 1
+
+
 @pytest.mark.parametrize(
     "label", ["ckpt/epoch=3-step=9", "李明", "1e5", "a b", "Qwen/Qwen3-4B@rev", "007", "true", "it's #1 & more"]
 )
