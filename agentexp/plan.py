@@ -60,6 +60,9 @@ VOLATILE = (
     "trainer.keep",
     "trainer.eval_every",
     "trainer.micro_batch",
+    "trainer.micro_batch_tokens",
+    "trainer.sample_every",
+    "trainer.rollout.workers",
     "trainer.gradient_checkpointing",
     "base.device",
 )

@@ -16,7 +16,7 @@ class HeldOut:
     """Which held-out episodes to play, before the first step, every few steps and after the last.
 
     Args:
-        split: of the world; never the training split.
+        split: of the world; None = its "dev", or the official "valid_seen". Never the training split.
         tasks: first N instances under the task paradigm.
         explorations: first N instances under the exploration paradigm.
         every: steps between two evaluations; 0 = before the first step and after the last only.
@@ -27,7 +27,7 @@ class HeldOut:
     def __init__(
         self,
         *,
-        split: str = "dev",
+        split: str | None = None,
         tasks: int = 50,
         explorations: int = 50,
         every: int = 50,
@@ -46,10 +46,21 @@ class HeldOut:
         return step in (0, last) or bool(self.every and step % self.every == 0)
 
     def groups(self, world: TrainingWorld, kinds: Sequence[Kind]) -> list[Group]:
-        """One group per episode, for `Rollouts.play` with size 1."""
+        """One group per episode, for `Rollouts.play` with size 1.
+
+        Raises:
+            UserError: the split is that of the training, or there is none.
+        """
+        known = [name for name in ("dev", "valid_seen") if name in world.env.splits()]
+        split = self.split or (known[0] if known else "")
+        if not split or split == world.settings.split:
+            raise UserError(
+                f"trainer.evaluation.split={split or 'null'} must be a split of env={world.env.name} other than env.split="
+                f"{world.settings.split}. Choices: {', '.join(world.env.splits())}; or trainer.evaluation=null for none."
+            )
         found = []
         for kind in kinds:
-            tasks = world.tasks(self.split, self.counts[kind]) if self.counts[kind] else []
+            tasks = world.tasks(split, self.counts[kind]) if self.counts[kind] else []
             found += [Group(repeat, kind, task) for repeat in range(self.repeats) for task in tasks]
         return found
 

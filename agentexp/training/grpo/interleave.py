@@ -43,7 +43,8 @@ class Ratio:
     @property
     def kinds(self) -> tuple[Kind, ...]:
         """The kinds that occur."""
-        return (*(("task",) if self.task else ()), *(("explore",) if self.explore else ()))  # type: ignore[return-value]
+        every: tuple[tuple[Kind, int], ...] = (("task", self.task), ("explore", self.explore))
+        return tuple(kind for kind, share in every if share)
 
 
 def explored_before(step: int, groups: int, ratio: Ratio, schedule: Schedule = "mixed") -> int:

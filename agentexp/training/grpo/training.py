@@ -48,6 +48,8 @@ class Training:
     def __init__(self, settings: GrpoTrainer, run: TrainRun) -> None:
         self.settings, self.run = settings, run
         self.world = world_of(run.config)
+        if self.world.settings.limit is not None:  # it does not name the run folder, and would change what is trained on
+            raise UserError("env.limit is for commands that evaluate. Set trainer.limit to train on the first N instances.")
         kinds = settings.ratio.kinds
         if (
             "explore" in kinds

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 from agentexp.core import Completion, Message, Request, Sampling, Usage
 from agentexp.errors import ContextOverflow, MissingDependency, ModelError, UserError
 from agentexp.training.core import ChatFormat, Sampled
+from agentexp.training.grpo.rollouts import Sampler
 
 if TYPE_CHECKING:
     from agentexp.training.grpo.learner import Learner
@@ -172,7 +173,7 @@ class VllmEngine:
     def __init__(self, generation: Any, client: Any, make: Callable[[Generate], TokenSampler]) -> None:
         self._generation, self._client = generation, client
         self._made = make(self.generate)
-        self.sampler = self._made
+        self.sampler: Sampler = self._made
 
     async def start(self) -> None:
         """See `Engine`."""

@@ -147,6 +147,28 @@ def test_a_killed_command_goes_on(tmp_path: Path, tiny: str, whole: tuple[RunStu
     assert same(tensors(fresh / "model"), tensors(folder / "model"))
 
 
+@pytest.mark.slow
+def test_two_processes_do_what_one_does(tmp_path: Path, tiny: str) -> None:
+    """gloo on the CPU: each rolls out its share of the groups; numbers and weights are those of one process, up to rounding."""
+    command = ["-m", "agentexp", "train-grpo", "+experiment=smoke", f"base.path={tiny}", "trainer.evaluation=null", "threads=1"]
+    environ = {**os.environ, "OMP_WAIT_POLICY": "PASSIVE", "OMP_NUM_THREADS": "1"}
+    launch = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=2", "--master_port=0"]
+    told, models = [], []
+    for name, start in (("one", [sys.executable]), ("two", launch)):
+        done = subprocess.run(
+            [*start, *command, f"output_root={tmp_path / name}"], env=environ, capture_output=True, text=True, timeout=280
+        )
+        assert done.returncode == 0, done.stderr
+        (folder,) = (tmp_path / name / "train-grpo").iterdir()
+        told.append(lines(folder / "metrics.jsonl"))
+        models.append(tensors(folder / "model"))
+        assert [line["group"] for line in lines(folder / "rollouts.jsonl")] == list(range(9))
+    for one, two in zip(*told, strict=True):
+        for name in ("task/reward", "explore/reward", "loss", "kl", "grad_norm", "entropy", "trained_tokens", "rollouts"):
+            assert two[name] == pytest.approx(one[name], rel=1e-3, abs=1e-5), name
+    assert all(torch.allclose(models[0][key], models[1][key], atol=1e-4) for key in models[0])
+
+
 # ------------------------------------------------------------------------------------------------------- case R04, others
 
 
