@@ -37,7 +37,7 @@ class VoxelMinecraft:
     Args:
         size: side of the square evaluation region in blocks.
         turn_per_step: most degrees of turn in one tick; null for free turning. 10 is the camera's limit in VPT's actions.
-        view_angle, view_radius: of the sector that counts as seen, degrees and blocks.
+        view_angle, view_radius: of the sector that counts as seen, degrees and blocks; pictures are as wide.
         spawn: "centre"; "near_centre" (within an eighth of the side); "random" (anywhere dry).
         animals: how many of each walk about from the start, for example {sheep: 6}.
         items: what the body carries at first, by slot of its hot bar.
@@ -109,6 +109,7 @@ class VoxelMinecraft:
             "username": username,
             "version": minecraft if address else "1.16.5",
             "picture": picture_size or [320, 180],
+            "angle": view_angle,
         }
         self._view = FieldOfView(view_angle, view_radius)
         self._surface = Surface(size, self.origin, self._view)
@@ -193,7 +194,7 @@ class VoxelMinecraft:
         return list(self._call("look")["seen"])
 
     def command(self, text: str, **values: Any) -> None:
-        """A change of the task's protocol: "spawn" (name, x, z, count=1), "give" (name, count=1), "time" (ticks of the day).
+        """A change of the task's protocol: "spawn" (name, x, z, count, stay in ticks), "give" (name, count), "time" (ticks).
 
         Raises:
             UserError: unknown, or the server is not ours.

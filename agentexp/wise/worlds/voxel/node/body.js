@@ -28,6 +28,9 @@ class Body {
     bot.jumpTicks = 0
     bot.jumpQueued = false
     bot.fireworkRocketDuration = 0
+    bot.getControlState = () => false // what other plugins ask of the one that is left out: nothing is held down but what we hold
+    bot.setControlState = () => {}
+    bot.clearControlStates = () => {}
     bot._client.on('position', packet => this.moved(packet))
     bot._client.on('explosion', ({ playerMotionX: x, playerMotionY: y, playerMotionZ: z }) => bot.entity.velocity.add(new Vec3(x || 0, y || 0, z || 0)))
     for (const event of ['kicked', 'error', 'end']) bot.once(event, reason => { this.stopped = this.stopped || `${event}: ${text(reason)}` })

@@ -201,7 +201,8 @@ class World {
   glance ([width, height]) {
     const { body, bot } = this
     body.states.fresh()
-    return rays.cast(body.states, body.eye(), bot.entity.yaw, bot.entity.pitch, body.things(), width, height, RANGE)
+    const view = { width, height, angle: this.settings.angle, range: RANGE }
+    return rays.cast(body.states, body.eye(), bot.entity.yaw, bot.entity.pitch, body.things(), view)
   }
 
   look () {
@@ -224,7 +225,7 @@ class World {
     const wrong = message => Object.assign(new Error(message), { user: true })
     const { rules, serv } = this.own || {}
     if (!rules) throw wrong('the server is not ours')
-    if (text === 'spawn') for (let i = 0; i < (values.count || 1); i++) rules.spawn(values.name, values.x, values.z)
+    if (text === 'spawn') for (let i = 0; i < (values.count || 1); i++) rules.spawn(values.name, values.x, values.z, values.stay)
     else if (text === 'give') {
       if (!this.bot.registry.itemsByName[values.name]) throw wrong(`there is no item ${values.name}`)
       rules.give(serv.players[0], values.name, values.count || 1)
@@ -235,7 +236,7 @@ class World {
 
   async picture ({ chromium }) {
     const { Viewer } = require('./viewer')
-    if (!this.viewer) this.viewer = new Viewer(this.bot, chromium, this.settings.picture)
+    if (!this.viewer) this.viewer = new Viewer(this.bot, chromium, this.settings)
     return { png: await this.viewer.picture() }
   }
 

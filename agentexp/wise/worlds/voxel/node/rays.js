@@ -4,7 +4,6 @@
 const { PLANT, BARRIER } = require('./blocks')
 
 const EYE = 1.62
-const FOV = 70 // degrees from bottom to top, the game's default
 const SKY = [128, 168, 255]
 const COLOURS = [ // by the first pattern that the name matches; colours of ours
   [/grass_block|^grass$|fern/, [104, 152, 68]], [/leaves/, [48, 104, 32]], [/water/, [48, 84, 196]], [/lava/, [216, 96, 24]],
@@ -20,15 +19,16 @@ const SHADE = { x: 0.82, y: 1, z: 0.68 }
  * @param eye {x, y, z}
  * @param yaw, pitch mineflayer's, radians
  * @param things [{id, name, x, y, z, width, height}] with the feet's middle
- * @returns {{width, height, hits: Array}} row by row from the upper left; null for sky
+ * @param {{width, height, angle, range}} view pixels, opening from left to right in degrees, blocks
+ * @returns {{width, height, hits: Array, full: Map}} hits row by row from the upper left, null for sky; rays by thing, hidden or not
  */
-function cast (states, eye, yaw, pitch, things, width, height, range) {
-  const tall = Math.tan(FOV * Math.PI / 360)
-  const wide = tall * width / height
+function cast (states, eye, yaw, pitch, things, { width, height, angle, range }) {
+  const wide = Math.tan(angle * Math.PI / 360)
+  const tall = wide * height / width
   const [sy, cy, sp, cp] = [Math.sin(yaw), Math.cos(yaw), Math.sin(pitch), Math.cos(pitch)]
   const near = things.filter(thing => Math.hypot(thing.x - eye.x, thing.z - eye.z) < range)
   const hits = new Array(width * height)
-  const full = new Map(near.map(thing => [thing.id, 0])) // rays that meet a thing, hidden or not
+  const full = new Map(near.map(thing => [thing.id, 0]))
   for (let row = 0; row < height; row++) {
     const up = tall * (1 - 2 * (row + 0.5) / height)
     for (let col = 0; col < width; col++) {

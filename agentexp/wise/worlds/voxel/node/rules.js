@@ -96,6 +96,8 @@ class Rules {
   /** Lay an item on the ground below a place. */
   drop (name, x, y, z, count = 1) {
     const item = this.registry.itemsByName[name]
+    x += 0.5 * this.draw() - 0.25
+    z += 0.5 * this.draw() - 0.25
     let floor = Math.floor(y)
     while (floor > 0 && this.kind(Math.floor(x), floor - 1, Math.floor(z)) < GROUND) floor--
     let entity
@@ -179,8 +181,8 @@ class Rules {
     return !trees.some(tree => tree.x === x && tree.z === z)
   }
 
-  /** An animal at the free place nearest to (x, z). */
-  spawn (name, x, z) {
+  /** An animal at the free place nearest to (x, z); gone again after `stay` ticks, if given. */
+  spawn (name, x, z, stay = Infinity) {
     const kind = this.registry.entitiesByName[name]
     if (!kind || !HEALTH[name]) throw Object.assign(new Error(`cannot spawn ${name}; known: ${Object.keys(HEALTH).join(', ')}`), { user: true })
     let best = null
@@ -199,7 +201,7 @@ class Rules {
     this.serv.spawnMob(kind.id, this.serv.overworld, at, { yaw: 0 })
     still(entity)
     entity.health = HEALTH[name]
-    this.animals.set(entity.id, { entity, name, rest: Math.floor(this.draw() * 100), walk: 0, heading: 0, flee: 0 })
+    this.animals.set(entity.id, { entity, name, rest: Math.floor(this.draw() * 100), walk: 0, heading: 0, flee: 0, until: this.ticks + stay })
   }
 
   scatter (name) {
@@ -258,7 +260,13 @@ class Rules {
   tick () {
     this.ticks++
     this.serv.tickCount = this.ticks
-    for (const animal of this.animals.values()) this.move(animal)
+    for (const [id, animal] of this.animals) {
+      if (this.ticks < animal.until) this.move(animal)
+      else {
+        this.animals.delete(id)
+        this.serv.destroyEntity(animal.entity)
+      }
+    }
     for (const [id, item] of this.lying) {
       const age = this.ticks - item.since
       if (age < PICKUP_TICKS) continue

@@ -8,32 +8,53 @@ const { Chromium } = require('./chromium')
 
 const HOST = '127.0.0.1'
 const CHUNKS = 4
-const SETTLE_MS = 60000
+const SETTLE_MS = 120000
 
-// Runs in the page before its own scripts: holds back drawing, counts the sections that the mesh workers still owe.
-const HOOK = `(() => {
+// Runs in the page before its own scripts: gives the camera our opening, holds back drawing, notes the sections that the mesh
+// worker still owes, and lets one worker do the work of the page's four, whose script takes seconds of processor time each.
+const HOOK = `(fov => {
+  let three
+  Object.defineProperty(window, 'THREE', {
+    get: () => three,
+    set (library) {
+      three = library
+      const camera = library.PerspectiveCamera.prototype
+      const plain = camera.updateProjectionMatrix
+      camera.updateProjectionMatrix = function () { this.fov = fov; plain.call(this) }
+    }
+  })
   let pending = null
   window.requestAnimationFrame = callback => { pending = callback; return 1 }
-  const state = window.agentexp = { owed: 0, positions: 0 }
+  const owed = new Set()
+  window.agentexp = { owed }
   const Plain = window.Worker
+  const key = ({ x, y, z }) => [x, y, z].map(value => Math.floor(value / 16) * 16).join()
+  let real = null
   window.Worker = function (...args) {
-    const worker = new Plain(...args)
-    const post = worker.postMessage.bind(worker)
-    worker.postMessage = (message, ...rest) => {
-      if (message && message.type === 'dirty') state.owed++
-      post(message, ...rest)
+    const first = real === null
+    if (first) {
+      real = new Plain(...args)
+      real.plain = real.postMessage.bind(real)
+      real.addEventListener('message', ({ data }) => { if (data && data.type === 'sectionFinished') owed.delete(data.key) })
     }
-    worker.addEventListener('message', ({ data }) => { if (data && data.type === 'sectionFinished') state.owed-- })
-    return worker
+    const post = (message, ...rest) => {
+      if (message.type === 'dirty') owed.add(key(message))
+      if (first || message.type === 'dirty') real.plain(message, ...rest)
+    }
+    if (!first) return { postMessage: post }
+    real.postMessage = post
+    return real
   }
   window.agentexp.draw = () => { const callback = pending; pending = null; if (callback) callback(performance.now()) }
-})()`
+})`
 
 class Viewer {
-  constructor (bot, program, size) {
+  constructor (bot, program, { picture, angle }) {
     this.bot = bot
-    this.size = size
+    this.size = picture
     this.program = program
+    const [width, height] = picture
+    this.fov = 360 / Math.PI * Math.atan(Math.tan(angle * Math.PI / 360) * height / width) // from bottom to top
     this.ready = null
   }
 
@@ -55,7 +76,7 @@ class Viewer {
     }))
     await new Promise((resolve, reject) => this.server.once('error', reject).listen(0, HOST, resolve))
     this.chromium = new Chromium(this.program, this.size)
-    await this.chromium.open(`http://${HOST}:${this.server.address().port}/`, HOOK, this.size)
+    await this.chromium.open(`http://${HOST}:${this.server.address().port}/`, `${HOOK}(${this.fov})`, this.size)
     await connected
   }
 
@@ -80,8 +101,8 @@ class Viewer {
     const end = Date.now() + SETTLE_MS
     let calm = 0
     while (calm < 2) {
-      if (Date.now() > end) throw new Error('the viewer page did not finish its meshes')
-      const owed = await this.chromium.evaluate('(agentexp.draw(), agentexp.owed)')
+      const owed = await this.chromium.evaluate('(agentexp.draw(), agentexp.owed.size)')
+      if (Date.now() > end) throw new Error(`the viewer page still owes ${owed} sections`)
       calm = owed > 0 ? 0 : calm + 1
       await new Promise(resolve => setTimeout(resolve, owed > 0 ? 50 : 20))
     }
