@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agentexp.core import Env, Step, Task
+from agentexp.envs.alfworld.world import AlfWorld
 from agentexp.envs.textcraft.world import TextCraft
 from agentexp.envs.toy import ToyRooms
 from agentexp.paradigms.map import DualConvergence
@@ -38,7 +39,7 @@ class Haunted(ToyRooms):
         return replace(step, observation=step.observation.replace("You see ", "You see a ghost and "))
 
 
-WORLDS: dict[str, Callable[[], Env]] = {"toy": ToyRooms, "textcraft": TextCraft, "haunted": Haunted}
+WORLDS: dict[str, Callable[[], Env]] = {"toy": ToyRooms, "textcraft": TextCraft, "haunted": Haunted, "alfworld": AlfWorld}
 
 
 def paradigm(kind: str) -> Any:
@@ -57,14 +58,14 @@ def run(folder: Path, env: str, kind: str, *, limit: int = 4, split: str = "trai
             config={"env": {"_target_": target, "split": split}, "paradigm": settings, "budget": {"mapping": 10}},
             env=WORLDS[env](),
             env_spec={"_target_": target},
-            models={"actor": Teacher(actor="oracle" if kind == "react" else "auto")},
-            paradigm=paradigm(kind),
+            models={"actor": more.pop("model", None) or Teacher(actor="oracle" if kind == "react" else "auto")},
+            paradigm=more.pop("paradigm", None) or paradigm(kind),
             budget=more.pop("budget", Budget(15, 50)),
             folder=folder,
             output_root=folder.parent,
             split=split,
             limit=limit,
-            in_process=True,
+            in_process=env != "alfworld",
             progress="off",
             **more,
         )

@@ -162,7 +162,7 @@ def test_a_planted_test_instance_is_caught_in_textcraft(tmp_path: Path) -> None:
 
 def test_a_renamed_test_game_is_caught_in_alfworld() -> None:
     env = AlfWorld(test=12, dev=6, train=12)
-    held_out = HeldOut([env])
+    held_out = HeldOut([("", env)])
     twin = env.tasks("test")[7]
     problem = env.problem(twin)
 
@@ -180,7 +180,7 @@ def test_a_renamed_test_game_is_caught_in_alfworld() -> None:
 
 def test_no_train_variation_of_scienceworld_is_held_out() -> None:
     env = ScienceWorld()
-    held_out = HeldOut([env])
+    held_out = HeldOut([("", env)])
     assert not any(held_out.reason(task) for task in env.tasks("train"))
     assert held_out.reason(replace(env.tasks("test")[5], split="train")) == "same variation"
     assert set(held_out.counts) == {f"scienceworld/{split}" for split in ("dev", "test", "eto211", "agentboard90")}

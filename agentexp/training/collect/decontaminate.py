@@ -19,28 +19,31 @@ from typing import Any
 
 from agentexp.core import Env, Task
 from agentexp.errors import UserError
+from agentexp.manifest import task_list_hash
 
 
 class HeldOut:
     """Fingerprints of held-out instances of one world.
 
     Args:
-        envs: the same world in all configurations whose instances count.
+        worlds: the same world in all configurations whose instances count, each with a word for the card; first, with an empty
+            one, as it was configured for the run.
 
     Attributes:
         counts: instances by "world/split", for the card.
         missing: splits that could not be read, with the reason.
     """
 
-    def __init__(self, envs: Sequence[Env]) -> None:
-        self._env = envs[0]
+    def __init__(self, worlds: Sequence[tuple[str, Env]]) -> None:
+        self._env = worlds[0][1]
         self._known: dict[str, set[str]] = {}
+        self._added: set[str] = set()
         self.counts: dict[str, int] = {}
         self.missing: dict[str, str] = {}
-        for number, env in enumerate(envs):
+        for word, env in worlds:
             for split in env.splits():
                 if "train" not in split:
-                    self._add(env, split, f"{env.name}/{split}" if not number else f"{env.name}/{split} ({number + 1})")
+                    self._add(env, split, f"{env.name}/{split}" + (f" ({word})" if word else ""))
 
     def _add(self, env: Env, split: str, label: str) -> None:
         try:
@@ -48,6 +51,10 @@ class HeldOut:
         except UserError as error:
             self.missing[label] = str(error)
             return
+        same = f"{split} {task_list_hash(tasks)}"
+        if same in self._added:
+            return
+        self._added.add(same)
         self.counts[label] = len(tasks)
         for task in tasks:
             for reason, mark in fingerprints(env, task).items():
@@ -97,18 +104,18 @@ def _plain(value: Any) -> Any:
     return dict(value) if isinstance(value, Mapping) else list(value) if isinstance(value, Iterable) else str(value)
 
 
-def worlds_to_check(env: Env, official: Path | None) -> list[Env]:
-    """The world itself, and for ALFWorld the generated and the official games besides.
+def worlds_to_check(env: Env, official: Path | None) -> list[tuple[str, Env]]:
+    """The world itself, and for ALFWorld the generated and the official games besides; see `HeldOut`.
 
     Args:
         env: as configured for the run.
         official: folder of ALFWorld's official games; None: they are not looked at.
     """
     if env.name != "alfworld":
-        return [env]
+        return [("", env)]
     from agentexp.envs.alfworld.world import AlfWorld
 
-    found = [env, AlfWorld()]
+    found: list[tuple[str, Env]] = [("", env), ("generated", AlfWorld())]
     if official is not None:
-        found.append(AlfWorld(data=str(official), allow_partial=True))
+        found.append(("official", AlfWorld(data=str(official), allow_partial=True)))
     return found

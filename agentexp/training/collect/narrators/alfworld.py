@@ -38,6 +38,8 @@ class HouseNarrator(PlainNarrator):
             return super().exploring(view, action)
         if done.verb == "open":
             return f"{done.place} is closed. I look inside."
+        if done.verb == "examine" and view.step.error:
+            return _at_hand(done)
         if done.verb in ("go to", "examine"):
             place = done.place or done.thing
             before = f"{house.here} is done. " if house.here else ""
@@ -57,7 +59,14 @@ class HouseNarrator(PlainNarrator):
         house, goal, done = view.tracker, parse_goal(view.goal), command(action)
         if not isinstance(house, HouseFacts) or goal is None or done is None:
             return super().acting(view, action, ahead)
+        if done.verb == "examine" and view.step.error:
+            return _at_hand(done)
         return outcome(view) + _why(goal, house, view, done)
+
+
+def _at_hand(done: Command) -> str:
+    """The game refuses to walk to a place that shares the present location."""
+    return f"{done.thing} is at hand already, so I examine it from here."
 
 
 def _why(goal: Goal, house: HouseFacts, view: View, done: Command) -> str:
