@@ -80,7 +80,8 @@ def make_job(config: Mapping[str, Any], overrides: Overrides) -> Job:
     # `base` is part of the trainer's settings as well
     known_config = {**config, "trainer": {key: value for key, value in config["trainer"].items() if key != "base"}}
     known_config.pop("threads")  # how fast
-    evaluation = Evaluation(config, overrides) if "evaluation" in config else None
+    wanted = (config.get("evaluation") or {}).get("tasks") != 0
+    evaluation = Evaluation(config, overrides) if "evaluation" in config and wanted else None
     if not getattr(trainer, "learns_from_episodes", True):  # what is played on the way changes no weights
         known_config = {key: value for key, value in known_config.items() if key not in EPISODES}
     label = base_label(trainer, config["base"])

@@ -51,7 +51,7 @@ class Evaluation:
             EvaluationSettings, config.get("evaluation") or {}, "evaluation", overrides
         )
         if self.settings.tasks < 1:
-            raise UserError(f"evaluation.tasks must be at least 1, not {self.settings.tasks}.")
+            raise UserError(f"evaluation.tasks must be at least 1, or 0 for no evaluation, not {self.settings.tasks}.")
         groups = ("env", "model", "paradigm", "stopping", "parsing", "budget", "explore")
         shared = {key: config[key] for key in ("output_root", "seed") if key in config}
         self.config: Mapping[str, Any] = {
