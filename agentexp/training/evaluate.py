@@ -33,7 +33,8 @@ class EvaluationSettings:
 class Evaluation:
     """Plays tasks of one world under one paradigm with a model that a trainer owns.
 
-    The episodes lie in `<run folder>/evaluations/step-N`, an ordinary run folder: `agentexp view` shows it.
+    The episodes lie in `<run folder>/evaluations/step-N`, an ordinary run folder: `agentexp view` shows it. A K_g that the
+    paradigm needs is made at the first evaluation, with the weights of then, and serves all.
 
     Args:
         config: the training's config, with env, paradigm, model (its sampling settings), budget and parsing.
@@ -53,10 +54,9 @@ class Evaluation:
         if self.settings.tasks < 1:
             raise UserError(f"evaluation.tasks must be at least 1, or 0 for no evaluation, not {self.settings.tasks}.")
         groups = ("env", "model", "paradigm", "stopping", "parsing", "budget", "explore")
-        shared = {key: config[key] for key in ("output_root", "seed") if key in config}
         self.config: Mapping[str, Any] = {
             **_RUN,
-            **shared,
+            "seed": config.get("seed", 0),
             **{key: config[key] for key in groups if config.get(key) is not None},
             "command": "eval",
             "progress": "off",
@@ -101,6 +101,7 @@ class Evaluation:
     def _run(self, folder: Path, step: int) -> Any:
         from agentexp.commands import make_run
 
-        run = make_run(dict(self.config), self._overrides)
+        # what a run shares with others (K_g) stays here: other runs would take it for that of a finished model
+        run = make_run({**self.config, "output_root": str(folder / "evaluations")}, self._overrides)
         run.folder, run.nested = folder / "evaluations" / f"step-{step}", True
         return run
