@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 NOTE = "wise"  # the note of an episode that holds its record
+VIEWS = "viewpoints"  # the note that holds a scene of the viewpoint test (table 7)
 RUN_LENGTH = 50  # the paper's runs: seeds 0 to 49 are the first, 50 to 99 the second
 
 

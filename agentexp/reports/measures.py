@@ -224,6 +224,13 @@ MEASURES: Mapping[str, Measure] = {
     "relation_precision": Measure(
         wise_measures.right("right_relations", "relations"), "predicted relations", percent=True, pooled=True
     ),
+    "view_features": Measure(wise_measures.view("features"), "views", percent=True, pooled=True),
+    "view_stored": Measure(wise_measures.view("stored"), "views", percent=True, pooled=True),
+    "view_labels": Measure(wise_measures.view("labels"), "views", percent=True, pooled=True),
+    "view_features_false": Measure(wise_measures.view("features_false"), "views without water", percent=True, pooled=True),
+    "view_labels_false": Measure(wise_measures.view("labels_false"), "views without water", percent=True, pooled=True),
+    "view_visible": Measure(wise_measures.view("visible"), "views", percent=True, pooled=True),
+    "view_pixels": Measure(wise_measures.view("pixels"), "views", pooled=True),
     "step_p99": Measure(wise_measures.step_p99, digits=2),
     "turns": Measure(_cost("turns")),
     "calls": Measure(_cost("calls")),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from agentexp.metrics.wise_tasks import NOTE, run_of
+from agentexp.metrics.wise_tasks import NOTE, VIEWS, run_of
 from agentexp.records import Record
 
 Part = tuple[float, float]
@@ -75,3 +75,14 @@ def step_p99(record: Record, at: Any) -> Part | None:
     """p99 of a control step in CPU milliseconds; a cell is the mean over episodes."""
     value = record["notes"].get(NOTE, {}).get("agent", {}).get("step_cpu_ms", {}).get("p99")
     return None if value is None else (float(value), 1.0)
+
+
+def view(name: str) -> Of:
+    """A value of the views of a scene; `at`: name of one view; None: all that the scene offers."""
+
+    def of(record: Record, at: Any) -> Part | None:
+        views = record["notes"].get(VIEWS, {}).get("views", {})
+        values = [float(one[name]) for key, one in views.items() if one is not None and at in (None, key)]
+        return (sum(values), float(len(values))) if values else None
+
+    return of

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 NEEDS = "agentexp wise-run needs numpy and networkx: pip install 'agentexp[wise]'"
 EXPLORE = "explore"
+VIEWPOINTS = "viewpoints"
 PARTS = ("world", "task", "method", "vision", "vlm", "encoder", "controller", "agent", "logger")
 METHOD_KEYS = ("name", "explorer", "navigator", "memory", "scheduler")
 BODY = ("turn_per_step", "view_angle", "view_radius", "speed")
@@ -97,8 +98,10 @@ def make_wise_run(config: Mapping[str, Any], overrides: Overrides) -> Run:
     task = dict(config["task"])
     task_name = check_value(task.pop("name", None), str, "task.name", overrides)
     explores = task_name == EXPLORE
+    if task_name == VIEWPOINTS:
+        name = VIEWPOINTS  # no method acts there
     try:
-        parts = _exploration if explores else _episodes
+        parts = {EXPLORE: _exploration, VIEWPOINTS: _viewpoints}.get(task_name, _episodes)
         spec, described, paradigm, split = parts(config, settings, method, task, name, overrides)
     except ImportError as error:
         raise MissingDependency(NEEDS) from error
@@ -116,7 +119,7 @@ def make_wise_run(config: Mapping[str, Any], overrides: Overrides) -> Run:
     root = Path(settings.output_root).expanduser()
     label = "no-model" if explores else _label(described)
     folder = run_folder(root, settings.command, env.name, name, label, known)
-    if settings.save_memory and not explores:
+    if settings.save_memory and parts is _episodes:
         spec |= {"save_memory": settings.save_memory, "save_to": str((folder / "memory").absolute())}
     return Run(
         command=settings.command,
@@ -207,6 +210,31 @@ def _episodes(
     return spec, {"protocol": dict(task), "agent": agent, "method": {"name": name}}, TaskMethod(name), "seeds"
 
 
+def _viewpoints(
+    config: Mapping[str, Any],
+    settings: WiseSettings,
+    method: Mapping[str, Any],
+    task: Mapping[str, Any],
+    name: str,
+    overrides: Overrides,
+) -> Made:
+    from agentexp.wise.core import Encoder, VisionModel
+    from agentexp.wise.methods import ViewpointTest
+    from agentexp.wise.worlds.sim.world import SimWorld
+
+    for key in task:
+        raise UserError(f"'task.{key}' is not a setting of task=viewpoints: it has none.")
+    spec = {
+        "_target_": "agentexp.wise.pond_env.PondViews",
+        "world": checked(config["world"], "world", overrides, SimWorld),
+        "encoder": checked(config["encoder"], "encoder", overrides, Encoder),
+        "vision": checked(config["vision"], "vision", overrides, VisionModel),
+        "text_query": settings.text_query,
+    }
+    described = {key: spec[key] for key in ("encoder", "vision", "text_query")}
+    return spec, described, ViewpointTest(), "scenes"
+
+
 def fitted(spec: Mapping[str, Any], world: Mapping[str, Any]) -> dict[str, Any]:
     """A component with what it has to know of the body and the map, where it takes that and the config does not say it.
 
@@ -233,10 +261,9 @@ def _said(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 def _label(described: Mapping[str, Any]) -> str:
     """What stands for the model in folders and tables: the vision model, where the method has one."""
-    worker = described["agent"]["memory"].get("worker")
-    if not worker:
+    model = described.get("vision") or (described["agent"]["memory"].get("worker") or {}).get("model")
+    if not model:
         return "no-vision"
-    model = worker["model"]
     inner = model.get("model") or {}
     kind = str(model["_target_"]).rpartition(".")[2].removesuffix("Vision").lower()
     return str(inner.get("label") or inner.get("name") or kind).rpartition("/")[2]

@@ -8,6 +8,7 @@ from agentexp.core import Usage
 from agentexp.hooks import Context
 from agentexp.metrics.map_coverage import NOTE as COVERAGE
 from agentexp.metrics.wise_tasks import NOTE as WISE
+from agentexp.metrics.wise_tasks import VIEWS
 from agentexp.rollout import Rollout
 
 PIECE = 200  # ticks between two signs of life
@@ -31,6 +32,23 @@ class ExploreMethod:
         ro.note(COVERAGE, {"method": self.name, **record})
         ro.finish("completed")
         episode.score = record["final"]
+
+
+class ViewpointTest:
+    """Six views of a pond (table 7): one call of the worker per scene. The score is the share that semantic retrieval found."""
+
+    roles: tuple[str, ...] = ()
+    name = "viewpoints"
+
+    async def __call__(self, ro: Rollout) -> None:
+        """Measure one scene and keep its record."""
+        await ro.reset()
+        record = await ro.world.call("play")
+        seen = [view for view in record["views"].values() if view is not None]
+        ro.episode.steps = len(seen)
+        ro.note(VIEWS, record)
+        ro.finish("completed")
+        ro.episode.score = sum(view["labels"] for view in seen) / max(1, len(seen))
 
 
 class TaskMethod:

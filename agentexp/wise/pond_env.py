@@ -1,0 +1,72 @@
+"""The viewpoint test (table 7) as tasks of the runner: one scene per seed, all its views in one call of the worker."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from agentexp.core import EnvCard, Step, Task
+from agentexp.wise.core import Encoder, VisionModel
+from agentexp.wise.memory.text import TextQuery
+from agentexp.wise.viewpoints import NAMES_OF_VIEWS, PondTest
+from agentexp.wise.worlds.sim.world import SimWorld
+
+SEEDS = 10_000
+
+
+class PondViews:
+    """Six views of a pond per seed. An `Env` whose only call is `play`.
+
+    Args:
+        world: see `PondTest`, as all others.
+        encoder: pictures and texts.
+        vision: names what is on the pictures.
+        text_query: the text that is asked for.
+    """
+
+    card = EnvCard(intro="A pond, seen from six places.", actions="")
+
+    def __init__(self, world: SimWorld, encoder: Encoder, vision: VisionModel, text_query: TextQuery = "skills") -> None:
+        self.world, self.vision = world, vision
+        self.test = PondTest(world=world, encoder=encoder, vision=vision, text_query=text_query)
+        rays = world.camera.rays
+        self.name = f"viewpoints-{world.name}-{world.size}-{rays.width}x{rays.height}"
+        self._seed = 0
+
+    def splits(self) -> Sequence[str]:
+        """One."""
+        return ("scenes",)
+
+    def tasks(self, split: str) -> list[Task]:
+        """Seeds 0, 1, 2 ..."""
+        return [Task(f"{seed:04d}", self.name, split, spec={"seed": seed}) for seed in range(SEEDS)]
+
+    def reset(self, task: Task) -> Step:
+        """Choose the seed."""
+        self._seed = int(task.spec["seed"])
+        return Step("", goal="Find the pond again.")
+
+    def step(self, action: str) -> Step:
+        """There are no actions in words."""
+        return Step("This world is not played in words.", error=True)
+
+    def play(self) -> dict[str, Any]:
+        """The views of the scene. Runs in the worker.
+
+        Returns:
+            "views": `ViewResult` of each by its name; None for one that the scene does not offer.
+        """
+        found = {result.view: asdict(result) for result in asyncio.run(self.test.scene(self._seed))}
+        return {"seed": self._seed, "views": {name: found.get(name) for name in NAMES_OF_VIEWS}}
+
+    def close(self) -> None:
+        """Stop the world."""
+        self.world.close()
+
+    def versions(self) -> dict[str, str]:
+        """Those of the world."""
+        return {"numpy": np.__version__, **self.world.versions()}
