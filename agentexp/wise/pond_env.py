@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from agentexp.core import EnvCard, Step, Task
 from agentexp.wise.core import Encoder, VisionModel
 from agentexp.wise.memory.text import TextQuery
-from agentexp.wise.viewpoints import NAMES_OF_VIEWS, PondTest
+from agentexp.wise.viewpoints import NAMES_OF_VIEWS, PondTest, ViewResult
 from agentexp.wise.worlds.sim.world import SimWorld
 
 SEEDS = 10_000
@@ -36,6 +36,7 @@ class PondViews:
         rays = world.camera.rays
         self.name = f"viewpoints-{world.name}-{world.size}-{rays.width}x{rays.height}"
         self._seed = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def splits(self) -> Sequence[str]:
         """One."""
@@ -60,11 +61,24 @@ class PondViews:
         Returns:
             "views": `ViewResult` of each by its name; None for one that the scene does not offer.
         """
-        found = {result.view: asdict(result) for result in asyncio.run(self.test.scene(self._seed))}
+        found = {result.view: asdict(result) for result in self._run(self.test.scene(self._seed))}
         return {"seed": self._seed, "views": {name: found.get(name) for name in NAMES_OF_VIEWS}}
 
+    def _run(self, views: Coroutine[Any, Any, list[ViewResult]]) -> list[ViewResult]:
+        """In one loop for all scenes: connections of a real vision model belong to the loop that opened them."""
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            if (start := getattr(self.vision, "start", None)) is not None:
+                self._loop.run_until_complete(start())
+        return self._loop.run_until_complete(views)
+
     def close(self) -> None:
-        """Stop the world."""
+        """Stop the world and what is open."""
+        if self._loop is not None:
+            if (stop := getattr(self.vision, "close", None)) is not None:
+                self._loop.run_until_complete(stop())
+            self._loop.close()
+            self._loop = None
         self.world.close()
 
     def versions(self) -> dict[str, str]:

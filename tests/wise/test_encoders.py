@@ -168,8 +168,9 @@ class Tensor:
     def view(self, *shape: int) -> "Tensor":
         return Tensor(self.array.reshape(shape))
 
-    def repeat(self, *times: int) -> "Tensor":
-        return Tensor(np.tile(self.array, times))
+    @staticmethod
+    def cat(tensors: list["Tensor"], axis: int) -> "Tensor":
+        return Tensor(np.concatenate([tensor.array for tensor in tensors], axis))
 
     def sigmoid(self) -> "Tensor":
         return Tensor(1 / (1 + np.exp(-self.array)))
@@ -215,18 +216,24 @@ class FakeMineCLIP:
 
     def encode_text(self, texts: list[str]) -> Tensor:
         self.asked += 1
+        if texts == ["offline"]:
+            raise OSError("no connection to the hub")
         return Tensor(np.eye(512)[len(texts[0])][None])
 
 
-def test_mineclip_calls_its_package_as_mrsteve_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def fake_package(monkeypatch: pytest.MonkeyPatch) -> None:
     from contextlib import nullcontext
 
-    torch = types.SimpleNamespace(no_grad=nullcontext, as_tensor=lambda array, device: Tensor(array))
+    torch = types.SimpleNamespace(no_grad=nullcontext, as_tensor=lambda array, device: Tensor(array), cat=Tensor.cat)
     monkeypatch.setitem(sys.modules, "torch", torch)
     for name in ("minestudio", "minestudio.utils", "minestudio.utils.mineclip_lib"):
         monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
     package = types.SimpleNamespace(MineCLIP=FakeMineCLIP)
     monkeypatch.setitem(sys.modules, "minestudio.utils.mineclip_lib.mineclip", package)
+
+
+def test_mineclip_calls_its_package_as_mrsteve_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_package(monkeypatch)
     (tmp_path / "attn.pth").write_bytes(b"")
     encoder: Encoder = MineClipEncoder(checkpoint=str(tmp_path / "attn.pth"), device="cpu")
     picture = encoder.picture(np.full((64, 64, 3), 90, np.uint8))
@@ -235,6 +242,39 @@ def test_mineclip_calls_its_package_as_mrsteve_does(tmp_path: Path, monkeypatch:
     encoder.text("near cow")
     assert encoder._model.asked == 1  # type: ignore[attr-defined]
     assert encoder.threshold("near cow") == 0.2355 and encoder.threshold("obtain beef") is None  # type: ignore[attr-defined]
+
+
+def test_mineclips_window_repeats_one_picture_or_takes_the_last_16(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_package(monkeypatch)
+    monkeypatch.setattr("agentexp.wise.mineclip._unit", lambda tensor: tensor.array.reshape(-1))
+    (tmp_path / "attn.pth").write_bytes(b"")
+    seen = {}
+    for window in ("repeat", "last"):
+        encoder = MineClipEncoder(checkpoint=str(tmp_path / "attn.pth"), device="cpu", window=window)  # type: ignore[arg-type]
+        seen[window] = [float(encoder.picture(np.full((160, 256, 3), k, np.uint8))[0]) for k in range(40)]
+        encoder.begin()
+        assert encoder.picture(np.full((160, 256, 3), 7, np.uint8))[0] == pytest.approx(seen["repeat"][7])
+    scale = seen["repeat"][1]  # the fake's adapters double, halfway
+    assert seen["repeat"] == pytest.approx([k * scale for k in range(40)])
+    assert seen["last"][39] == pytest.approx(scale * np.mean(range(24, 40)))
+    assert seen["last"][3] == pytest.approx(scale * (1 + 2 + 3) / 16)  # the first picture, black, fills the rest
+    with pytest.raises(UserError, match="window"):
+        MineClipEncoder(checkpoint=str(tmp_path / "attn.pth"), window="all")  # type: ignore[arg-type]
+
+
+def test_mineclips_tokenizer_and_weights_that_are_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_package(monkeypatch)
+    (tmp_path / "attn.pth").write_bytes(b"")
+    encoder = MineClipEncoder(checkpoint=str(tmp_path / "attn.pth"), device="cpu")
+    with pytest.raises(UserError, match="tokenizer"):
+        encoder.text("offline")
+
+    def wrong(self: FakeMineCLIP, path: str, strict: bool) -> None:
+        raise KeyError("state_dict")
+
+    monkeypatch.setattr(FakeMineCLIP, "load_ckpt", wrong)
+    with pytest.raises(UserError, match=r"attn\.pth is meant"):
+        MineClipEncoder(checkpoint=str(tmp_path / "attn.pth"), device="cpu").text("near cow")
 
 
 def test_mrsteves_thresholds_are_those_of_its_texts() -> None:

@@ -114,6 +114,8 @@ def test_one_seed_is_one_task() -> None:
     env.reset(first)
     record = env.play()
     assert list(record["views"]) == list(NAMES_OF_VIEWS)
+    env.close()
+    env.close()
     assert env.step("look").error and env.name == "viewpoints-sim-128-64x32"
 
 
