@@ -208,7 +208,8 @@ class Job:
         if old is None:
             return new
         changes = list(differences(old, new))
-        started = folder.episodes_file.stat().st_size or (self.folder / "checkpoints").exists()
+        kept = self.folder / "checkpoints"
+        started = folder.episodes_file.stat().st_size > 0 or (kept.is_dir() and any(kept.iterdir()))
         if changes and started and self.resume == "refuse":
             listed = "\n".join(f"  {key}: {before} -> {now}" for key, before, now in changes)
             raise UserError(
@@ -218,8 +219,8 @@ class Job:
         history = list(old.get("history", []))
         if changes and started:
             history.append({"at": new["created"], "changes": {key: [before, now] for key, before, now in changes}})
-        kept = {**new, "created": old.get("created", new["created"])} if started else new
-        return {**kept, "history": history} if history else kept
+        merged = {**new, "created": old.get("created", new["created"])} if started else new
+        return {**merged, "history": history} if history else merged
 
     def _set_threads(self) -> None:
         if "torch" in needed(self.trainer):

@@ -25,6 +25,7 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 from agentexp.errors import FatalError, UserError
 from agentexp.training import checkpoints
+from agentexp.training.base import torch_device
 from agentexp.training.core import Interrupted, Row, TrainRun
 from agentexp.training.sft import Course, SftTrainer, labels
 
@@ -94,6 +95,7 @@ def make_arguments(settings: SftTrainer, folder: Path, course: Course, seed: int
             f"times the number of processes ({world})."
         )
     deepspeed = os.environ.get("ACCELERATE_USE_DEEPSPEED") == "true"  # with use_cpu, accelerate would silently leave it out
+    on_cpu = torch_device(settings.base.device).type == "cpu"
     evaluates = bool(course.prepared.held_out)
     return trl.SFTConfig(
         output_dir=str(folder),
@@ -110,7 +112,8 @@ def make_arguments(settings: SftTrainer, folder: Path, course: Course, seed: int
         optim="adamw_torch",
         bf16=settings.precision == "bf16",
         fp16=False,
-        use_cpu=settings.base.device == "cpu" and not deepspeed,
+        use_cpu=on_cpu and not deepspeed,
+        ddp_backend="gloo" if on_cpu and world > 1 else None,  # else DeepSpeed's processes would not know of each other
         gradient_checkpointing=settings.gradient_checkpointing,
         logging_strategy="steps",
         logging_steps=1,

@@ -169,3 +169,32 @@ def test_progress_says_little_and_the_end(capsys):
     lines = capsys.readouterr().err.splitlines()
     assert 8 <= len(lines) <= 13
     assert "train-sft tiny: step 100/100 · loss 2" in lines[-2:][0] or "step 100/100" in lines[-1]
+
+
+class Mirror(NoLogger):
+    """Keeps what a tracker would get."""
+
+    def __init__(self):
+        self.seen = []
+
+    def start(self, folder, name, config):
+        self.seen.append(("start", name))
+
+    def log(self, values):
+        self.seen.append(values)
+
+    def finish(self, summary):
+        self.seen.append(("finish", summary["status"]))
+
+
+def test_the_tracker_gets_every_step_on_the_axis_of_training(tmp_path):
+    mirror = Mirror()
+    job(tmp_path / "run", Counting(steps=2), logger=mirror).run()
+    steps = [{"train_step": 1, "train/loss": 1.0}, {"train_step": 2, "train/loss": 0.5}]
+    assert mirror.seen == [("start", "run"), *steps, ("finish", "finished")]
+
+
+def test_a_folder_in_which_nothing_was_trained_yet_is_taken_over(tmp_path):
+    (tmp_path / "checkpoints").mkdir()
+    job(tmp_path, Counting(act={1: lambda: os.kill(os.getpid(), signal.SIGINT)})).run()
+    assert job(tmp_path, Counting(version="2")).run() == 0
