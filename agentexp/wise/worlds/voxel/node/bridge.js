@@ -256,6 +256,7 @@ const OPS = {
   look: () => ({ seen: world.look() }),
   rays: () => ({ size: world.settings.picture, rgb: rays.paint(world.body.states, world.glance(world.settings.picture), RANGE) }),
   picture: request => world.picture(request),
+  port: () => ({ port: world.own ? world.own.port : null }),
   truth: () => world.truth(),
   command: async request => { await world.command(request); return {} }
 }
