@@ -62,6 +62,24 @@ WORLDS = (
     Part("toy", "a corridor of rooms in pure Python, for tests and as a template", (), ""),
 )
 
+WISE_WORLDS = (
+    Part("sim", "the simulated worlds of wise-run", ("numpy", "networkx", "sklearn"), "pip install 'agentexp[wise]'"),
+    Part(
+        "minerl",
+        "Minecraft 1.11.2 through MineRL 0.4.4 (JDK 8, a display, a Gradle build)",
+        ("minerl", "gym"),
+        "docs/wise-minecraft.md",
+        java=True,
+    ),
+    Part(
+        "minestudio",
+        "Minecraft 1.16.5 through MineStudio's simulator (JDK 8, a display), with STEVE-1, VPT and MineCLIP",
+        ("minestudio", "torch"),
+        "docs/wise-minecraft.md",
+        java=True,
+    ),
+)
+
 BACKENDS = (
     Part(
         "embedded",
@@ -136,6 +154,7 @@ def show_envs() -> None:
     from rich.console import Console
 
     Console().print(_table("Worlds (env=...)", WORLDS), markup=False)
+    Console().print(_table("Worlds of wise-run (world=...)", WISE_WORLDS), markup=False)
 
 
 def show_models() -> None:
@@ -156,7 +175,7 @@ def doctor() -> int:
     line(sys.version_info >= (3, 11), "Python 3.11 or newer")
     for package in ("hydra-core", "omegaconf", "typer", "openai", "pydantic"):
         line(True, f"{package} {importlib.metadata.version(package)}")
-    for part in (*WORLDS, *BACKENDS, *EXTRAS):
+    for part in (*WORLDS, *WISE_WORLDS, *BACKENDS, *EXTRAS):
         lacking = missing(part)
         line(not lacking, f"{part.name}" + (f": {', '.join(lacking)} - {part.install}" if lacking else ""))
     line(None, f"Java: {_java_version()}")
