@@ -138,6 +138,8 @@ def read_completion(data: Mapping[str, Any], asked: str) -> Completion:
     if isinstance(data.get("prompt_logprobs"), list):
         # vLLM: per prompt token a dict of token id -> {"logprob"}, the token itself first; null for the very first token.
         info["prompt_logprobs"] = [next(iter(e.values()))["logprob"] if e else 0.0 for e in data["prompt_logprobs"]]
+    if isinstance(data.get("prompt_token_ids"), list):
+        info["prompt_token_ids"] = data["prompt_token_ids"]  # vLLM, with `return_token_ids`
     return Completion(
         text=_text(content),
         reasoning=_text(message.get("reasoning_content") or message.get("reasoning")),

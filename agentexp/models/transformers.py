@@ -10,30 +10,20 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
-from agentexp.core import Completion, Message, Request, Sampling, Usage
+from agentexp.core import Completion, Request, Sampling, Usage
 from agentexp.errors import ContextOverflow, MissingDependency, ModelError, UserError
 from agentexp.models.cores import free_cores
+from agentexp.models.sampled_chats import SampledChats
 from agentexp.training.base import DTYPES, Base, Dtype
 from agentexp.training.core import ChatFormat, Sampled
 
 if TYPE_CHECKING:
     from agentexp.models.transformers_engine import Done, Engine
     from agentexp.training.chat import TemplateFormat
-
-_CHATS_REMEMBERED = 4096
-
-
-class _Said(NamedTuple):
-    """The newest sampled reply of a conversation: the messages before it, its text, its tokens."""
-
-    messages: list[Message]
-    text: str
-    sampled: Sampled
 
 
 class TransformersModel:
@@ -102,8 +92,7 @@ class TransformersModel:
         self._given: tuple[Any, Any] | None = None  # a trainer's own model and tokenizer
         self._format: TemplateFormat | None = None
         self._engine: Engine | None = None
-        self._said: OrderedDict[str, _Said] = OrderedDict()
-        self._taken: dict[str, list[Sampled]] = {}
+        self._sampled = SampledChats(tokens)
 
     @classmethod
     def of(cls, model: Any, tokenizer: Any, **settings: Any) -> TransformersModel:
@@ -137,7 +126,7 @@ class TransformersModel:
     def __getstate__(self) -> dict[str, Any]:
         if self._given is not None:
             raise UserError("A model shared with a trainer cannot go to another process; set n_jobs=1.")
-        return {**self.__dict__, "_engine": None, "_format": None, "_said": OrderedDict(), "_taken": {}}
+        return {**self.__dict__, "_engine": None, "_format": None, "_sampled": SampledChats(self.tokens)}
 
     @property
     def concurrency(self) -> int:
@@ -166,7 +155,6 @@ class TransformersModel:
         engine, self._engine = self._engine, None
         if engine is not None:
             await asyncio.to_thread(engine.close)
-        self._said.clear()
 
     async def chat(self, request: Request) -> Completion:
         """Answer; see `Model.chat`.
@@ -207,10 +195,7 @@ class TransformersModel:
 
         `Sampled.ended` is also True where a stop string or another end token of the model ended the reply.
         """
-        names = [chat for chat in self._taken if chat.startswith(prefix)]
-        for chat in names:
-            self._said.pop(chat, None)
-        return {chat: self._taken.pop(chat) for chat in names}
+        return self._sampled.take(prefix)
 
     def update_weights(self, state: Mapping[str, Any] | None = None) -> None:
         """Use new weights from the next call on, and forget what was computed with the old ones.
@@ -239,18 +224,13 @@ class TransformersModel:
 
     async def _generate(self, request: Request) -> Completion:
         engine, chats = self._ready()
-        prompt = self._prompt(request, chats)
+        prompt = self._sampled.prompt(request, chats)
         room = self._room(prompt, engine)
         sampling = request.sampling
         done = await self._run(engine, request, prompt, limit=min(sampling.max_tokens, room))
         text = done.text if done.text is not None else chats.text(done.tokens)
         sampled = Sampled(prompt, done.tokens, done.logprobs, not done.cut, sampling.temperature)
-        self._said[request.chat] = _Said(list(request.messages), text, sampled)
-        self._said.move_to_end(request.chat)
-        while len(self._said) > _CHATS_REMEMBERED:
-            self._said.popitem(last=False)
-        if self.tokens:
-            self._taken.setdefault(request.chat, []).append(sampled)
+        self._sampled.add(request, text, sampled)
         info: dict[str, Any] = {"context_full": True} if done.cut and room < sampling.max_tokens else {}
         if self.decode == "rank" and request.purpose == "act":
             info |= {"decode": "generate", "why": "the world lists no actions"}
@@ -262,17 +242,6 @@ class TransformersModel:
             logprobs=done.logprobs if self.tokens else None,
             info=info,
         )
-
-    def _prompt(self, request: Request, chats: TemplateFormat) -> list[int]:
-        """The prompt in tokens: what was sampled before stays as it was sampled, as long as the conversation keeps its text."""
-        said = self._said.get(request.chat)
-        messages = list(request.messages)
-        if said is not None:
-            n = len(said.messages)
-            kept = messages[n] if n < len(messages) and messages[:n] == said.messages else None
-            if kept is not None and kept.role == "assistant" and kept.content.strip() == said.text.strip():
-                return chats.extend(said.sampled, messages[n + 1 :])
-        return chats.prompt(messages)
 
     def _room(self, prompt: Sequence[int], engine: Engine) -> int:
         room = engine.forward.window - len(prompt)
@@ -286,7 +255,7 @@ class TransformersModel:
         from agentexp.models.transformers_choice import Candidates
 
         engine, chats = self._ready()
-        found = Candidates.of(request, self._prompt(request, chats), chats)
+        found = Candidates.of(request, self._sampled.prompt(request, chats), chats)
         self._room([*found.stem, *max(found.tokens, key=len)], engine)
         done = await self._run(engine, request, found.stem, limit=1, candidates=found.tokens)
         return found.completion(done, self.rank_normalise)

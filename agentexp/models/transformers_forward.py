@@ -68,9 +68,11 @@ class Forward:
         ids = torch.tensor([[*row, *[0] * (width - len(row))] for row in new], device=self._device)
         positions = torch.tensor(starts, device=self._device)[:, None] + torch.arange(width, device=self._device)
         end = self.cache.aim(first, starts, positions)
-        seen = torch.arange(end, device=self._device) <= positions[:, :, None]
         last = torch.tensor([[len(row) - 1] for row in new], device=self._device)
-        return self._run(ids, positions, seen, torch.arange(end, device=self._device), last)[:, 0]
+        if not any(starts):  # plain causal attention, for which the model has faster ways than a mask of ours
+            return self._run(ids, positions, None, last)[:, 0]
+        columns = torch.arange(end, device=self._device)
+        return self._run(ids, positions, self._masks(positions, columns <= positions[:, :, None], columns), last)[:, 0]
 
     def tree(self, row: int, start: int, ids: Sequence[int], parents: Sequence[int]) -> torch.Tensor:
         """Compute a tree of tokens that continues a row; the row itself does not change.
@@ -99,28 +101,22 @@ class Forward:
         seen[0, :, start:] = related.to(self._device)
         places = torch.arange(end, device=self._device)
         places[start:] = start + depth
-        nodes = torch.tensor([list(ids)], device=self._device)
-        return self._run(nodes, (start + depth)[None], seen, places, torch.arange(n, device=self._device)[None])[0]
+        nodes, positions = torch.tensor([list(ids)], device=self._device), (start + depth)[None]
+        keep = torch.arange(n, device=self._device)[None]
+        return self._run(nodes, positions, self._masks(positions, seen, places), keep)[0]
 
-    def _run(
-        self, ids: torch.Tensor, positions: torch.Tensor, seen: torch.Tensor, places: torch.Tensor, keep: torch.Tensor
-    ) -> torch.Tensor:
+    def _run(self, ids: torch.Tensor, positions: torch.Tensor, masks: Any, keep: torch.Tensor) -> torch.Tensor:
         """Call the model.
 
         Args:
             ids: shape (rows, new tokens).
             positions: of the new tokens, the same shape.
-            seen: what each new token may look at, shape (rows, new tokens, columns).
-            places: position of what stands in each column, shape (columns,).
+            masks: what each new token may look at; None = all tokens before it.
             keep: new tokens whose logits are wanted, shape (rows, wanted).
 
         Returns:
             Shape (rows, wanted, vocabulary).
         """
-        masks: Any = self._mask(seen)
-        if self._span is not None:
-            near = self._mask(seen & (positions[:, :, None] - places < self._span))
-            masks = {"full_attention": masks, "sliding_attention": near} if self._mixed else near
         if self.model.training:
             self.model.eval()  # no dropout, and no checkpointing, which would refuse a cache
         with torch.no_grad():
@@ -134,6 +130,20 @@ class Forward:
             )
         logits: torch.Tensor = output.logits
         return logits
+
+    def _masks(self, positions: torch.Tensor, seen: torch.Tensor, places: torch.Tensor) -> Any:
+        """Masks in the form that the model takes.
+
+        Args:
+            positions: of the new tokens, shape (rows, new tokens).
+            seen: what each of them may look at, shape (rows, new tokens, columns).
+            places: position of what stands in each column, shape (columns,).
+        """
+        whole = self._mask(seen)
+        if self._span is None:
+            return whole
+        near = self._mask(seen & (positions[:, :, None] - places < self._span))
+        return {"full_attention": whole, "sliding_attention": near} if self._mixed else near
 
     def _mask(self, seen: torch.Tensor) -> torch.Tensor:
         if not self._additive:

@@ -69,6 +69,14 @@ class RowCache:
         """Tokens before the newest ones, in the longest of the rows."""
         return max(self._starts, default=0)
 
+    def get_query_offset(self, layer_idx: int = 0) -> int:
+        """Column of the first new token. Asked only where all rows are new."""
+        return self.get_seq_length(layer_idx)
+
+    def get_mask_sizes(self, query_length: int, layer_idx: int = 0) -> tuple[int, int]:
+        """Number of columns, and the first of them. Asked only where all rows are new."""
+        return self._end, 0
+
     # ------------------------------------------------------------------------------------------------------ our side
 
     def aim(self, first: int, starts: Sequence[int], columns: torch.Tensor) -> int:

@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from agentexp.core import Completion, Request, Sampling
-from agentexp.errors import MissingDependency, ModelError, UserError
+from agentexp.errors import FatalError, MissingDependency, ModelError, UserError
 from agentexp.models.openai_api import OpenAIModel
+from agentexp.models.sampled_chats import SampledChats
 from agentexp.models.server_process import ServerProcess
+from agentexp.training.core import Sampled
 
 if TYPE_CHECKING:
     from agentexp.models.vllm_inprocess import Engine
@@ -53,6 +55,10 @@ class VllmModel:
         max_retries: with "server", attempts after the first one.
         cache: with "server", path of a SQLite file with replies, or None.
         decode: "generate", or with "server" "rank": the admissible action that the model finds most likely.
+        tokens: record token ids and log-probabilities of sampled replies, in the record and for `take`. "inprocess" goes on
+            from the sampled tokens of earlier turns; "server" tokenises each prompt anew, so that a call whose prompt does not
+            begin with the tokens of the one before becomes a training row of its own. Not with `top_p`, which would enter
+            vLLM's log-probabilities.
         label: short name for folders and tables; None = last part of `name`.
 
     Raises:
@@ -83,9 +89,10 @@ class VllmModel:
         max_retries: int = 8,
         cache: str | None = None,
         decode: Literal["generate", "rank"] = "generate",
+        tokens: bool = False,
         label: str | None = None,
     ) -> None:
-        self.name, self.mode, self.decode, self.concurrency = name, mode, decode, concurrency
+        self.name, self.mode, self.decode, self.concurrency, self.tokens = name, mode, decode, concurrency, tokens
         self.label = label or name.rstrip("/").rsplit("/", 1)[-1]
         self.sampling = Sampling(float(temperature), max_tokens, top_p, tuple(stop or ()))
         self.start_timeout, self.executable = start_timeout, executable
@@ -97,6 +104,10 @@ class VllmModel:
         if max_model_len is not None:
             self._options["max_model_len"] = max_model_len
         self._args, self._engine_args = list(args or ()), dict(engine_args or {})
+        if tokens and mode == "server":
+            self._args += ["--logprobs-mode", "processed_logprobs"]
+            extra_body = {**(extra_body or {}), "return_token_ids": True, "logprobs": True}
+        self._sampled = SampledChats(tokens)
         self._client_settings: dict[str, Any] = {
             "name": name,
             "temperature": temperature,
@@ -122,6 +133,10 @@ class VllmModel:
             raise UserError(f"model.mode={self.mode} is not possible; choose one of: server, inprocess.")
         if self.mode == "inprocess" and self.decode != "generate":
             raise UserError("model.decode=rank needs model.mode=server.")
+        if self.tokens and self.sampling.top_p not in (None, 1.0):
+            raise UserError("model.tokens=true needs model.top_p=null: vLLM's log-probabilities include the nucleus.")
+        if self.tokens and self._client_settings["cache"] is not None:
+            raise UserError("model.tokens=true needs model.cache=null: a kept reply was not sampled by these weights.")
         if taken := [arg for arg in self._args if arg.split("=", 1)[0] in _OWN]:
             raise UserError(f"model.args must not hold {', '.join(taken)}: agentexp chooses address and name itself.")
         # Wrong settings of the client should not cost the time to load a model first.
@@ -150,7 +165,8 @@ class VllmModel:
             if self._engine is None:
                 from agentexp.models.vllm_inprocess import Engine
 
-                self._engine = await Engine.load(self.name, {**self._options, **self._engine_args})
+                sampled = self._sampled if self.tokens else None
+                self._engine = await Engine.load(self.name, {**self._options, **self._engine_args}, sampled)
             return
         if self._client is not None:
             return
@@ -193,10 +209,30 @@ class VllmModel:
             raise ModelError("vLLM has not been started.")
         self._check_alive(self._server)
         try:
-            return await self._client.chat(request)
+            reply = await self._client.chat(request)
         except ModelError as error:
             self._check_alive(self._server, error)
             raise
+        if self.tokens:
+            self._record(request, reply)
+        return reply
+
+    def take(self, prefix: str) -> dict[str, list[Sampled]]:
+        """Sampled calls by conversation, see `RecordsTokens`; empty unless `tokens`."""
+        return self._sampled.take(prefix)
+
+    def _record(self, request: Request, reply: Completion) -> None:
+        """Keep what the server says that it was given and sampled; replies that were ranked sampled nothing."""
+        prompt = reply.info.pop("prompt_token_ids", None)
+        if reply.info.get("decode") == "rank":
+            return
+        tokens, logprobs = reply.token_ids, reply.logprobs
+        if not prompt or tokens is None or logprobs is None or len(tokens) != len(logprobs):
+            raise FatalError(
+                "model.tokens=true needs a vLLM that returns token ids (return_token_ids, version 0.10.2 or later)."
+            )
+        ended = reply.finish_reason != "length"
+        self._sampled.add(request, reply.text, Sampled(prompt, tokens, logprobs, ended, request.sampling.temperature))
 
     def _check_alive(self, server: ServerProcess, cause: Exception | None = None) -> None:
         if not server.alive:

@@ -26,7 +26,8 @@ class Sampled:
         prompt: all token ids that the model was given.
         tokens: token ids that it sampled, the end-of-turn token included where it sampled one.
         logprobs: natural log-probabilities of `tokens` under the sampling distribution (after temperature); same length.
-        ended: it sampled the end-of-turn token; otherwise it was cut by the token limit.
+        ended: it ended its turn itself, with the end-of-turn token (or another end token of the model, or a stop string);
+            otherwise it was cut by the token limit.
         temperature: of the sampling distribution; 0 for greedy, whose `logprobs` are those of temperature 1.
     """
 

@@ -1,6 +1,6 @@
 """Stands in for the `vllm` program: `fake_vllm.py serve NAME --port P ...` in front of an OpenAI-compatible toy.
 
-FAKE_VLLM=die ends at once, =slow never becomes healthy, =stubborn ignores SIGTERM and starts a child.
+FAKE_VLLM=die ends at once, =slow never becomes healthy, =stubborn ignores SIGTERM and starts a child, =old knows no token ids.
 """
 
 import json
@@ -41,7 +41,12 @@ class Handler(BaseHTTPRequestHandler):
         text = f"{arguments} {body['messages'][-1]['content']}"
         message = {"role": "assistant", "content": text}
         usage = {"prompt_tokens": 3, "completion_tokens": 2}
-        self.answer({"choices": [{"message": message, "finish_reason": "stop"}], "model": name, "usage": usage})
+        choice = {"message": message, "finish_reason": "stop"}
+        reply = {"choices": [choice], "model": name, "usage": usage}
+        if body.get("return_token_ids") and mode != "old":
+            reply["prompt_token_ids"] = list(body["messages"][-1]["content"].encode())
+            choice |= {"token_ids": [5, 6], "logprobs": {"content": [{"logprob": -0.5}, {"logprob": -0.25}]}}
+        self.answer(reply)
 
 
 if mode == "die":

@@ -180,8 +180,8 @@ def test_a_rewritten_history_is_a_fork(folder: Path, request_for: Make) -> None:
         first = [Message("user", "A room.")]
         reply = await model.chat(request_for(messages=first, chat="t|x", sampling=sampling))
         kept = [*first, Message("assistant", reply.text + " and more"), Message("user", "On.")]
-        await model.chat(request_for(messages=kept, chat="t|x", sampling=sampling))
-        spaced = [*kept, Message("assistant", model._said["t|x"].text + "\n"), Message("user", "On.")]
+        reply = await model.chat(request_for(messages=kept, chat="t|x", sampling=sampling))
+        spaced = [*kept, Message("assistant", reply.text + "\n"), Message("user", "On.")]
         await model.chat(request_for(messages=spaced, chat="t|x", sampling=sampling))
         assert model.take("other|") == {}
         return model.take("t|")["t|x"]
@@ -301,6 +301,46 @@ def test_weights_of_a_trainer(folder: Path, request_for: Make) -> None:
             pickle.dumps(model)
 
     run(TransformersModel.of(own, tokenizer, tokens=True, n_threads=1), use)
+
+
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
+@pytest.mark.parametrize("kind", ["mistral", "qwen2", "gemma3_text"])
+def test_other_families(kind: str, attention: str, request_for: Make) -> None:
+    """Sliding windows in all layers or in some, biases, and masks to be added, over turns with kept caches."""
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    from agentexp.training.tiny import tiny_tokenizer
+
+    tokenizer = tiny_tokenizer()
+    own_settings = {
+        "mistral": {"sliding_window": 24},
+        "qwen2": {"layer_types": ["sliding_attention", "full_attention"], "sliding_window": 24, "use_sliding_window": True},
+        "gemma3_text": {"layer_types": ["sliding_attention", "full_attention"], "sliding_window": 24, "head_dim": 16},
+    }
+    sizes = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4}
+    config = AutoConfig.for_model(
+        kind, **sizes, **own_settings[kind], vocab_size=len(tokenizer), num_key_value_heads=2, initializer_range=0.2
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(2)
+        own = AutoModelForCausalLM.from_config(config, attn_implementation=attention).eval()
+
+    async def use(model: TransformersModel) -> dict[str, list[Sampled]]:
+        sampling = Sampling(1.0, 10, seed=1)
+        await asyncio.gather(*(play(model, request_for, f"t|{i}", text, 3, sampling) for i, text in enumerate(texts(4))))
+        actions = ("go to desk 1", "go to desk 11")
+        ask = request_for("Where? " * 9, admissible=actions)
+        model.decode = "rank"
+        scored = (await model.chat(ask)).info["rank"]
+        stem = tokenizer("<|im_start|>user\n" + "Where? " * 9 + "<|im_end|>\n<|im_start|>assistant\nAction:")["input_ids"]
+        best = [" go to desk 1<|im_end|>", " go to desk 11<|im_end|>"]
+        sums = [sum(full_logprobs(own, stem, tokenizer(text)["input_ids"], 1.0)) for text in best]
+        assert scored["logprob"] == pytest.approx(max(sums), abs=1e-3)
+        return model.take("t|")
+
+    for calls in run(TransformersModel.of(own, tokenizer, tokens=True, batch=3, n_threads=1), use).values():
+        for call in calls:
+            assert_exact(own, call)
 
 
 def test_a_call_that_is_given_up_leaves_the_others_alone(folder: Path, request_for: Make) -> None:

@@ -15,9 +15,10 @@ import psutil
 import pytest
 
 from agentexp.core import Message, Model, Request, Sampling
-from agentexp.errors import ContextOverflow, MissingDependency, ModelError, UserError
+from agentexp.errors import ContextOverflow, FatalError, MissingDependency, ModelError, UserError
 from agentexp.models import guard
 from agentexp.models.vllm import VllmModel
+from agentexp.training.core import RecordsTokens, Sampled, rows
 
 FAKE = Path(__file__).with_name("fake_vllm.py")
 
@@ -94,6 +95,7 @@ def test_server_that_dies(program: str, request_for: Callable[..., Request]) -> 
 SCRIPT = """
 import asyncio, sys
 from agentexp.models.vllm import VllmModel
+from agentexp.training.core import RecordsTokens, Sampled, rows
 async def main():
     model = VllmModel(name="tiny", executable=sys.argv[1])
     await model.start()
@@ -133,6 +135,8 @@ def test_guard_passes_the_exit_code_on() -> None:
         ({"mode": "inprocess", "decode": "rank"}, "needs model.mode=server"),
         ({"args": ["--port=1"]}, "must not hold --port=1"),
         ({"concurrency": 0}, "model.concurrency"),
+        ({"tokens": True, "top_p": 0.9}, "model.top_p=null"),
+        ({"tokens": True, "cache": "replies.sqlite"}, "model.cache=null"),
     ],
 )
 def test_impossible_settings(settings: dict[str, Any], message: str) -> None:
@@ -198,6 +202,66 @@ def test_in_process(monkeypatch: pytest.MonkeyPatch, request_for: Callable[..., 
             await model.chat(request_for("boom"))
         assert (await model.chat(request_for("after"))).text == "AFTER"
         await model.close()
+        await model.close()
+
+    asyncio.run(run())
+
+
+def test_server_returns_the_tokens(program: str, request_for: Callable[..., Request], monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        model = VllmModel(name="tiny", executable=program, tokens=True)
+        assert isinstance(model, RecordsTokens)
+        await model.start()
+        reply = await model.chat(request_for("abc", chat="t|x", sampling=Sampling(0.5)))
+        assert "'--logprobs-mode', 'processed_logprobs'" in reply.text
+        assert (reply.token_ids, reply.logprobs, reply.info) == ([5, 6], [-0.5, -0.25], {})
+        assert model.take("s|") == {}
+        assert model.take("t|") == {"t|x": [Sampled([97, 98, 99], [5, 6], [-0.5, -0.25], True, 0.5)]}
+        await model.close()
+        monkeypatch.setenv("FAKE_VLLM", "old")
+        await model.start()
+        with pytest.raises(FatalError, match="returns token ids"):
+            await model.chat(request_for("abc"))
+        await model.close()
+
+    asyncio.run(run())
+
+
+def test_in_process_goes_on_from_sampled_tokens(monkeypatch: pytest.MonkeyPatch, request_for: Callable[..., Request]) -> None:
+    pytest.importorskip("transformers", reason="needs agentexp[train]")
+    from agentexp.training.tiny import tiny_tokenizer
+
+    tokenizer = tiny_tokenizer()
+    he, llo, end = tokenizer.convert_tokens_to_ids(["he", "llo", "<|im_end|>"])
+
+    class Sampler:
+        def __init__(self, model: str, **options: Any) -> None:
+            assert options["logprobs_mode"] == "processed_logprobs"
+            self.llm_engine = SimpleNamespace(model_config=SimpleNamespace(max_model_len=500))
+
+        def get_tokenizer(self) -> Any:
+            return tokenizer
+
+        def generate(self, prompts: list[dict[str, Any]], params: list[Any], use_tqdm: bool) -> list[Any]:
+            assert all(p["logprobs"] == 0 for p in params)
+            logprobs = [{token: SimpleNamespace(logprob=-1.0)} for token in (he, llo, end)]
+            reply = SimpleNamespace(text="hello", token_ids=[he, llo, end], finish_reason="stop", logprobs=logprobs)
+            return [SimpleNamespace(outputs=[reply], num_cached_tokens=0) for _ in prompts]
+
+    fake = ModuleType("vllm")
+    fake.LLM, fake.SamplingParams = Sampler, dict  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "vllm", fake)
+
+    async def run() -> None:
+        model = VllmModel(name="tiny", mode="inprocess", tokens=True)
+        await model.start()
+        talk = [Message("user", "say hello")]
+        for _ in range(3):
+            reply = await model.chat(request_for(messages=list(talk), chat="t|x", sampling=Sampling(1.0)))
+            assert reply.token_ids == [he, llo, end] and reply.logprobs == [-1.0] * 3
+            talk += [Message("assistant", reply.text), Message("user", "again")]
+        (row,) = rows(model.take("t|")["t|x"])
+        assert [t for t, counts in zip(row.ids, row.trained, strict=True) if counts] == [he, llo, end] * 3
         await model.close()
 
     asyncio.run(run())
