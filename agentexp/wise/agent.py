@@ -30,6 +30,7 @@ Mode = Literal["explore", "navigate", "adjust", "execute"]
 MODES: tuple[Mode, ...] = ("explore", "navigate", "adjust", "execute")
 ADJUST_TICKS = 60
 ROLLBACK_TICKS = 600
+PROGRESS = 5.0  # blocks
 
 
 class EpisodeMemory(Memory, Protocol):
@@ -58,6 +59,17 @@ class Begins(Protocol):
 
 
 @runtime_checkable
+class Looks(Protocol):
+    """A controller that knows whether it sees what it is to work on.
+
+    Attributes:
+        lost: pictures in a row, while it executes, on which it did not recognise that.
+    """
+
+    lost: int
+
+
+@runtime_checkable
 class Renews(Protocol):
     """A scheduler with a state of its own."""
 
@@ -80,7 +92,10 @@ class WiseAgent:
         margin: by how much another subtask's priority must be higher to preempt; 0 is the paper's rule.
         arrive: blocks at which a place counts as reached; 3 in MrSteve.
         aim: degrees within which the camera looks as it did; 5 in MrSteve.
-        execute_ticks: longest time on one target without progress; MrSteve, too, looks again after 600.
+        execute_ticks: longest time on one target without progress: a thing more, or five blocks on the way (30 s and five
+            blocks are the paper's measure of standing still); in all at most three times as long.
+        lost_ticks: a target is given up when the controller (if it can tell) has not recognised it for so long; twice the
+            time of a full turn.
         patience: a place is given up after so many times the ticks of walking straight there, and 200.
         speed: blocks that the body walks in one tick.
         recall_radius: for a subtask that means a certain place, sightings within so many blocks of it count.
@@ -103,12 +118,15 @@ class WiseAgent:
         arrive: float = 3.0,
         aim: float = 5.0,
         execute_ticks: int = 600,
+        lost_ticks: int = 80,
         patience: float = 3.0,
         speed: float = 0.215,
         recall_radius: float = 16.0,
     ) -> None:
-        if min(explore_query_every, schedule_every, requery_every, execute_ticks) < 1:
-            raise UserError("agent.explore_query_every, .schedule_every, .requery_every and .execute_ticks must be at least 1.")
+        if min(explore_query_every, schedule_every, requery_every, execute_ticks, lost_ticks) < 1:
+            raise UserError(
+                "agent.explore_query_every, .schedule_every, .requery_every, .execute_ticks and .lost_ticks must be at least 1."
+            )
         if min(arrive, aim, patience, speed, recall_radius) <= 0 or margin < 0:
             raise UserError(
                 "agent.arrive, .aim, .patience, .speed and .recall_radius must be above 0, agent.margin not negative."
@@ -117,7 +135,8 @@ class WiseAgent:
         self.explorer, self.controller = explorer, controller
         self.explore_query_every, self.schedule_every, self.requery_every = explore_query_every, schedule_every, requery_every
         self.margin, self.arrive, self.aim = margin, arrive, aim
-        self.execute_ticks, self.patience, self.speed, self.recall_radius = execute_ticks, patience, speed, recall_radius
+        self.execute_ticks, self.lost_ticks = execute_ticks, lost_ticks
+        self.patience, self.speed, self.recall_radius = patience, speed, recall_radius
         self.memory, self.scheduler = memory, scheduler
 
     def reset(self, world: Any, seed: int) -> None:
@@ -138,7 +157,9 @@ class WiseAgent:
         self.target: Opportunity | None = None
         self._escape = Escape()
         self._since = self._asked = self._scheduled = self._until = self._quiet_until = 0
-        self._held = 0
+        self._held = self._latest = 0
+        self._anchor = (0.0, 0.0)
+        self._executing = False
         self.counts: Counter[str] = Counter()
         self.mode_ticks: Counter[Mode] = Counter()
         self.subtask_ticks: Counter[int] = Counter()
@@ -238,7 +259,9 @@ class WiseAgent:
             self._until = frame.tick + ADJUST_TICKS
         elif mode == "execute":
             self._until = frame.tick + self.execute_ticks
-            self._held = sum(frame.inventory.values())
+            self._latest = frame.tick + 3 * self.execute_ticks
+            self._held, self._anchor = sum(frame.inventory.values()), (frame.pose.x, frame.pose.z)
+            self._executing = False  # until then the controller's report is about something else
 
     # -------------------------------------------------------------------------------------------------------- the modes
 
@@ -286,11 +309,16 @@ class WiseAgent:
     def _execute(self, frame: Frame, progress: Progress) -> Control:
         assert self.active is not None
         held = sum(frame.inventory.values())
-        if held > self._held:  # several are wanted and one more was collected
-            self._held, self._until = held, frame.tick + self.execute_ticks
-        if frame.tick >= self._until:
+        came = frame.pose.distance(*self._anchor) >= PROGRESS
+        if held > self._held or came:
+            self._held, self._anchor = held, (frame.pose.x, frame.pose.z)
+            self._until = min(frame.tick + self.execute_ticks, self._latest)
+        lost = isinstance(self.controller, Looks) and self._executing and self.controller.lost >= self.lost_ticks
+        if frame.tick >= self._until or lost:
+            self.counts["lost" if lost else "in_vain"] += 1
             self._give_up(frame)
             return Control()
+        self._executing = True
         return self.controller.execute(frame, progress.task.subtasks[self.active])
 
     # -------------------------------------------------------------------------------------------------------- giving up

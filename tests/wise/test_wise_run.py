@@ -55,7 +55,7 @@ def test_runs_equal_direct_measurement_and_resume(tmp_path: Path) -> None:
         ("mapp=64", "Did you mean map?"),
         ("world.spawn=middle", "world.spawn=middle is not valid"),
         ("method.explorer.tiers=local", "method.explorer.tiers=local is not valid"),
-        ("task=fly", "Choices of task: aba_sparse, abc_sparse, explore, mixed5"),
+        ("task=fly", "Choices of task: aba_sparse, abc_sparse"),
         ("world._target_=agentexp.envs.toy.ToyRooms", "is not a voxel world"),
         ("budget=0", "steps must be at least 1"),
     ],

@@ -90,7 +90,7 @@ class FeatureMemory:
         self.tick = 0
         self._now: Candidate | None = None  # the frame remembered last
         self._embedding: NDArray[np.float32] = np.zeros(encoder.dimension, np.float32)
-        self._texts: dict[str, NDArray[np.float32]] = {}
+        self._texts: dict[str, tuple[NDArray[np.float32], float]] = {}
 
     def _store(self) -> ShortTermMemory:
         return ShortTermMemory()
@@ -152,12 +152,11 @@ class FeatureMemory:
         """z_tau and theta_tau."""
         text = query_text(subtask, self.text_query)
         if text not in self._texts:
-            self._texts[text] = self.encoder.text(text)
-        if subtask.target in self.thresholds:
-            return self._texts[text], self.thresholds[subtask.target]
-        own = getattr(self.encoder, "threshold", None)
-        known = own(text) if own is not None else None
-        return self._texts[text], self.threshold if known is None else float(known)
+            own = getattr(self.encoder, "threshold", None)
+            known = own(text) if own is not None else None
+            self._texts[text] = self.encoder.text(text), self.threshold if known is None else float(known)
+        vector, threshold = self._texts[text]
+        return vector, self.thresholds.get(subtask.target, threshold)
 
     def _visual(self, subtask: Subtask, frame: Frame) -> Iterator[Candidate]:
         """C_short: the frame of this moment, and eq. 4."""
