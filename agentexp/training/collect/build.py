@@ -36,7 +36,7 @@ class Options:
         thresholds: see `filters`.
         limit: instances per world, the first that are kept; None: all.
         match: how ACT data are made equal to MAP data where both are collected: "samples": one trace per instance; "tokens":
-            the traces are repeated until they have as many tokens as the MAP data.
+            the traces are repeated until they have as many tokens as the MAP data, in each world.
         max_tokens: longest conversation; an instance with a longer one is left out. None: any length.
         tokenizer: as `base.path`, or "characters" for an estimate.
         official: folder of ALFWorld's official games, to compare with; None: not compared.

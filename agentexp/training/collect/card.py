@@ -68,7 +68,7 @@ def _world(found: Collected, env: str) -> Facts:
         "mean_coverage": _mean([quality.coverage for quality in maps]),
         "maps_compared": len(maps),
         "rejected": dict(found.rejected.get(env, Counter[str]()).most_common()),
-        "task_kinds": len({row["task_kind"] for row in rows}),
+        "task_kinds": dict(sorted(Counter({str(row["key"]): str(row["task_kind"]) for row in first}.values()).items())),
     }
 
 
@@ -167,6 +167,12 @@ def _kept(known: Facts) -> str:
         if known["kind"] == "map"
         else f"Made equal to the MAP data by {known['match']}, where both were collected together."
     )
+    kinds = [
+        f"{env}: " + ", ".join(f"{n} {kind}" for kind, n in world["task_kinds"].items())
+        for env, world in known["worlds"].items()
+        if any(world["task_kinds"])
+    ]
+    about = "\n\n".join([*(["Trajectories by task type. " + "; ".join(kinds) + "."] if kinds else []), about])
     return f"## What is in it\n\n{_rows(rows)}\n\n{about} Longest conversation: {known['longest']} tokens."
 
 

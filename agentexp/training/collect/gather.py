@@ -96,8 +96,7 @@ def gather(sources: Sequence[Source], options: Options, counts: TokenCounter) ->
     ordered = {kind: sets[kind] for kind in ("map", "act") if kind in sets}
     _pair(ordered, options.limit)
     if options.match == "tokens" and len(ordered) == 2:
-        act = ordered["act"]
-        act.rows = repeated(act.rows, sum(row["tokens"] for row in ordered["map"].rows))
+        ordered["act"].rows = _matched(ordered["act"].rows, ordered["map"].rows)
     return ordered
 
 
@@ -192,6 +191,15 @@ def _pair(sets: Mapping[Kind, Collected], limit: int | None) -> None:
     chosen = [key for keys in taken.values() for key in keys[:limit]]
     for found in sets.values():
         found.keep(chosen, "beyond --limit")
+
+
+def _matched(act: Sequence[Row], maps: Sequence[Row]) -> list[Row]:
+    """ACT rows with as many tokens as the MAP rows have, in each world by itself."""
+    made: list[Row] = []
+    for env in dict.fromkeys(row["env"] for row in act):
+        budget = sum(row["tokens"] for row in maps if row["env"] == env)
+        made += repeated([row for row in act if row["env"] == env], budget)
+    return made
 
 
 def repeated(rows: Sequence[Row], budget: int) -> list[Row]:
