@@ -169,7 +169,7 @@ def _exploration(
     spec = {
         "_target_": "agentexp.wise.maps.ExplorationMaps",
         "world": checked(config["world"], "world", overrides, VoxelWorld),
-        "explorer": checked(method.get("explorer"), "method.explorer", overrides, Explorer),
+        "explorer": checked(fitted(method["explorer"], config["world"]), "method.explorer", overrides, Explorer),
         "navigator": checked(method.get("navigator"), "method.navigator", overrides, Navigator),
         "budget": settings.steps,
     }

@@ -35,6 +35,7 @@ class FlatWorld:
     """
 
     name = "flat"
+    speed = 1.0  # blocks per step
 
     def __init__(
         self,

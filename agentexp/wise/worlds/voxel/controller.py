@@ -52,6 +52,7 @@ class VoxelController:
         self.walker.reset(size, origin)
         self._things: list[Mapping[str, Any]] = []
         self._seen = -STALE
+        self._target, self._tick = "", -1
         self.lost = 0
 
     def navigate(self, frame: Frame, x: float, z: float) -> Control:
@@ -69,6 +70,9 @@ class VoxelController:
         if skill is None:
             raise UserError(f"The controller cannot obtain {subtask.target!r}; it can obtain {', '.join(SKILLS)}.")
         self._look(frame)
+        if subtask.target != self._target or frame.tick > self._tick + 1:
+            self.lost = 0  # another subtask, or taken up anew
+        self._target, self._tick = subtask.target, frame.tick
         fresh = self._things if frame.tick - self._seen <= STALE else []
         drops = [one for one in fresh if self._wants(frame, one, subtask.target)]
         if drops:
