@@ -119,6 +119,21 @@ def test_what_is_seen_together_is_linked() -> None:
     assert graph.companions("cow") == {"log": 2, "desert": 1, "water": 1}
 
 
+def test_landmarks_are_what_sources_were_seen_with_and_outlive_them() -> None:
+    graph = graph_of(
+        (0, 0, 1, said(1, "cow", "tree", cow="beef")),
+        (50, 0, 2, said(2, "tree")),
+        (100, 0, 3, said(3, "pond")),
+        (150, 0, 4, said(4, "pig", "sand")),
+    )
+    (cow,) = graph.instances("cow")
+    graph.remove(cow.node)
+    found = graph.landmarks("beef")
+    assert [(one.name, one.pose.x, share) for one, share in found] == [("log", 50, 0.5), ("log", 0, 0.5)]
+    assert [one.name for one, _ in graph.landmarks("porkchop")] == ["sand"]
+    assert not graph.landmarks("diamond")
+
+
 def test_nodes_have_the_papers_kinds() -> None:
     graph = graph_of((0, 0, 1, said(1, "cow", "rain", cow="beef")))
     kinds = {node: data["kind"] for node, data in graph.graph.nodes(data=True)}

@@ -58,6 +58,29 @@ def walk(memory: Memory, *steps: tuple[float, str]) -> Frame:
     return Frame(last.tick + 1, last.pose)
 
 
+def test_co_occurrence_offers_landmarks_where_nothing_affords_the_task() -> None:
+    def offers(**given: object) -> list[Opportunity]:
+        memory = saeg(**given)
+        # A cow among trees at 0; trees alone at 60. The cow turns out to be gone.
+        now = walk(memory, (0, "cow tree"), (60, "tree"), (90, "water"))
+        (cow, *_) = memory.candidates(BEEF, now)
+        assert cow.relation == "CAN_OBTAIN" and cow.entity == "cow"
+        memory.forget(cow)
+        return memory.candidates(BEEF, now)
+
+    assert not offers()
+    (tree,) = offers(landmarks=True)
+    assert (tree.entity, tree.relation, tree.x) == ("log", "CO_OCCURS_WITH", 60)  # not the place that was tried in vain
+    assert tree.affordance == 0 and tree.score <= 0.5
+
+
+def test_landmarks_stand_back_behind_affordances_and_survive_fresh() -> None:
+    memory = saeg(landmarks=True)
+    now = walk(memory, (0, "cow tree"), (60, "tree"))
+    assert {one.relation for one in memory.candidates(BEEF, now)} == {"CAN_OBTAIN"}
+    assert memory.fresh().landmarks and not memory.fresh().graph.landmarks("beef")
+
+
 # ----------------------------------------------------------------------------------------------------------------- eq. 6
 
 

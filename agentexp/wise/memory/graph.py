@@ -67,6 +67,10 @@ class AffordanceGraph:
         self._instances: dict[str, list[str]] = {}
         self._number = 0
         self._answers: tuple[int, dict[str, list[Instance]]] = (0, {})
+        self._landmarks: tuple[int, dict[str, list[tuple[Instance, float]]]] = (0, {})
+        # Names outlive their instances: that cows were seen near trees stays true when the cow is gone.
+        self._seen: Counter[str] = Counter()
+        self._together: Counter[frozenset[str]] = Counter()
 
     # ---------------------------------------------------------------------------------------------------------- update
 
@@ -85,6 +89,8 @@ class AffordanceGraph:
         together = {*map(frozenset, combinations(near, 2)), *(frozenset((nodes[a], nodes[b])) for a, b in found.pairs)}
         for pair in sorted(map(sorted, together)):
             self._connect(pair[0], pair[1], CO_OCCURS, found.record.tick)
+        self._seen.update(found.entities)
+        self._together.update({frozenset(self.graph.nodes[n]["name"] for n in pair) for pair in together})
         return list(nodes.values())
 
     def _place(self, name: str, label: str, found: Grounded) -> str:
@@ -164,6 +170,28 @@ class AffordanceGraph:
         if not found and wanted and self.knowledge.kind(wanted) == "entity":
             found = {node: self._instance(node, "") for node in self._instances.get(wanted, ())}
         return sorted(found.values(), key=lambda one: -one.tick)
+
+    def landmarks(self, target: str) -> list[tuple[Instance, float]]:
+        """Where a resource may be although nothing known affords it: things whose kind was seen together with a source of it.
+
+        Returns:
+            (instance, share of the keyframes with its kind that showed, or were near, such a source), the best first and of
+            equals the newest. Do not change the list: it is kept until the graph changes.
+        """
+        if self._landmarks[0] != self.version:
+            self._landmarks = (self.version, {})
+        if target not in self._landmarks[1]:
+            self._landmarks[1][target] = self._near_sources(target)
+        return self._landmarks[1][target]
+
+    def _near_sources(self, target: str) -> list[tuple[Instance, float]]:
+        sources = {fact.source for fact in self.knowledge.sources(target)}
+        shares: dict[str, float] = {}
+        for pair, count in self._together.items():
+            for name in pair - sources if pair & sources else ():
+                shares[name] = max(shares.get(name, 0.0), min(1.0, count / self._seen[name]))
+        found = [(one, share) for name, share in shares.items() for one in self.instances(name)]
+        return sorted(found, key=lambda pair: (-pair[1], -pair[0].tick))
 
     def instances(self, name: str | None = None) -> list[Instance]:
         """All instances, or those of a name."""

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from agentexp.errors import UserError
 from agentexp.wise.core import Encoder, Frame, Opportunity, Record, Subtask
 from agentexp.wise.knowledge import KnowledgeBase
-from agentexp.wise.memory.graph import AffordanceGraph
+from agentexp.wise.memory.graph import CO_OCCURS, AffordanceGraph
 from agentexp.wise.memory.grounding import Grounded, by_keyframe, ground
 from agentexp.wise.memory.keyframes import KeyframeFilter
 from agentexp.wise.memory.memories import FeatureMemory, same_view
@@ -190,6 +190,9 @@ class SaegMemory(LabelMemory):
         ban_ticks: ticks.
         keep_pictures: of keyframes.
         merge_radius: see `AffordanceGraph`.
+        landmarks: follow co-occurrence edges as well: where nothing affords the task, offer things of kinds that were seen
+            together with what would. The paper says that these edges "help retrieve nearby resources or landmarks" and gives
+            no rule.
 
     Attributes:
         graph: M_SAEG in its latest version.
@@ -212,6 +215,7 @@ class SaegMemory(LabelMemory):
         ban_ticks: int = 600,
         keep_pictures: bool = False,
         merge_radius: float = 6.0,
+        landmarks: bool = False,
     ) -> None:
         super().__init__(
             encoder=encoder,
@@ -229,9 +233,10 @@ class SaegMemory(LabelMemory):
             keep_pictures=keep_pictures,
         )
         self.graph = AffordanceGraph(self.knowledge, merge_radius)
+        self.landmarks = landmarks
 
     def _settings(self, world: object) -> dict[str, Any]:
-        settings = {**super()._settings(world), "merge_radius": self.graph.merge_radius}
+        settings = {**super()._settings(world), "merge_radius": self.graph.merge_radius, "landmarks": self.landmarks}
         del settings["likeness"], settings["likeness_threshold"]
         return settings
 
@@ -258,7 +263,24 @@ class SaegMemory(LabelMemory):
             yield seen if one is None else seen.linked(one.name, one.relation)
 
     def _semantic(self, subtask: Subtask, frame: Frame) -> Iterator[Candidate]:
-        """C_SAEG: from the resource along incoming affordance edges to the instances."""
+        """C_SAEG: from the resource along incoming affordance edges to the instances; without any, along co-occurrences."""
+        found = False
+        for one in self._affording(subtask, frame):
+            found = True
+            yield one
+        if self.landmarks and not found:
+            yield from self._beside(subtask)
+
+    def _beside(self, subtask: Subtask) -> Iterator[Candidate]:
+        """By CO_OCCURS_WITH. No affordance: eq. 6 has only their likeness to the task to go by."""
+        vector, _ = self._text(subtask)
+        for one, _ in self.graph.landmarks(subtask.target)[: self.k]:
+            record = self.records.get(one.record)
+            if record is not None and self.bans.allows(subtask.target, one.pose, one.tick):
+                similarity = float(record.embedding @ vector)
+                yield Candidate(one.record, one.pose, one.tick, similarity, entity=one.name, relation=CO_OCCURS)
+
+    def _affording(self, subtask: Subtask, frame: Frame) -> Iterator[Candidate]:
         vector, _ = self._text(subtask)
         for one in self.graph.affording(subtask.target):
             record = self.records.get(one.record)
