@@ -29,7 +29,7 @@ REPORT  = $(AGENTEXP) report $(1) $(RUNS) --out $(TABLES)
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-all demo test test-all check docs bench clean figures \
 	table1 table2 table3 table4 table5 table7 table8 ecc-table1 ecc-table2 ecc-table3 ecc-table5 ecc-table6 wise-table1 wise-table3 \
-	ttx-table6 ttx-figures
+	wise-voxel ttx-table6 ttx-figures
 .NOTPARALLEL:  # two jobs must not write one run folder
 
 help:  ## list the targets
@@ -162,6 +162,11 @@ wise-table1: setup-all  ## WISE, table 1: coverage of simulated maps, WISE and i
 wise-table3: setup-all  ## WISE, table 3a: what each tier of the exploration is worth, on open maps and among obstacles
 	$(call WISE,wise_table3)
 	$(call REPORT,wise-table3)
+
+wise-voxel: setup-all  ## WISE in a real voxel world: installs the node packages, then collects water, logs and beef; coverage
+	$(BIN)/python -m agentexp.wise.worlds.voxel.install
+	$(call WISE,wise_voxel)
+	$(call WISE,wise_voxel_explore)
 
 clean:  ## remove build leftovers (keeps outputs and the virtual environment)
 	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -22,6 +22,7 @@ from agentexp.wise.seen import FieldOfView
 from agentexp.wise.vlm.simulated import Sighting
 from agentexp.wise.worlds.voxel.angles import pose_of
 from agentexp.wise.worlds.voxel.bridge import Bridge
+from agentexp.wise.worlds.voxel.install import GAME
 from agentexp.wise.worlds.voxel.launch import launch
 from agentexp.wise.worlds.voxel.surface import Surface
 
@@ -99,7 +100,8 @@ class VoxelMinecraft:
         self.turn_per_step, self.ticks_per_act = turn_per_step, ticks_per_act
         self.image_every, self.look_every = image_every, look_every
         self.pictures, self.address, self.call_timeout, self.start_timeout = pictures, address, call_timeout, start_timeout
-        self._settings = {
+        self._game = minecraft if address else GAME
+        self._settings: dict[str, Any] = {
             "size": size,
             "spawn": spawn,
             "animals": animals or {},
@@ -107,7 +109,7 @@ class VoxelMinecraft:
             "autoJump": auto_jump,
             "address": address,
             "username": username,
-            "version": minecraft if address else "1.16.5",
+            "version": self._game,
             "picture": picture_size or [320, 180],
             "angle": view_angle,
         }
@@ -130,7 +132,7 @@ class VoxelMinecraft:
             EngineError: the processes could not start or died.
         """
         self.close()  # one world per process: nothing of the last episode can be left
-        self._bridge = launch(self._settings["version"])
+        self._bridge = launch(self._game)
         answer = self._call("reset", self.start_timeout, seed=int(seed), **self._settings)
         self.origin = (int(answer["origin"][0]), int(answer["origin"][1]))
         self._versions = {str(k): str(v) for k, v in answer["versions"].items()}
