@@ -251,6 +251,8 @@ def check_value(value: Json, annotation: Any, path: str, overrides: Overrides) -
 
     if value == "???":
         raise UserError(f"{path} has no value. Set {path}=...")
+    if value is None and types.NoneType in typing.get_args(annotation):  # also where the rest is a class: no component
+        return None
     if not isinstance(value, str) and value is not None and _accepts_text(annotation) and path in overrides.raw:
         text = overrides.raw[path]
         if not isinstance(value, (list, dict)) and not _valid(value, annotation):

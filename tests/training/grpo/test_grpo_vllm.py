@@ -115,8 +115,6 @@ def test_colocated_and_served_engines_are_asked_as_trl_wants_it() -> None:
             assert not generation.calls
             asked = {tuple(call[name] for name in ("n", "temperature", "max_tokens", "logprobs")) for call in client.calls}
             assert asked == {(1, 1.0, 30, 0)}
-                (1, 1.0, 30, 0)
-            }
 
 
 def fakes(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
