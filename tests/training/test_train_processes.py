@@ -88,13 +88,14 @@ def test_two_processes_over_gloo_train_what_one_does(tmp_path):
 
 
 @pytest.mark.slow
-def test_zero2_of_deepspeed_trains_on_a_cpu(tmp_path):
+@pytest.mark.parametrize("stage", [2, 3])
+def test_deepspeed_trains_on_a_cpu(tmp_path, stage):
     if find_spec("deepspeed") is None:
         pytest.skip("needs deepspeed")
-    config = yaml.safe_load((conf_dir() / "accelerate" / "zero2.yaml").read_text())
+    config = yaml.safe_load((conf_dir() / "accelerate" / f"zero{stage}.yaml").read_text())
     config |= {"num_processes": 2, "mixed_precision": "no"}
-    (tmp_path / "zero2.yaml").write_text(yaml.safe_dump(config))
-    launch = [sys.executable, "-m", "accelerate.commands.launch", "--config_file", "zero2.yaml", "--main_process_port", "29712"]
+    (tmp_path / "zero.yaml").write_text(yaml.safe_dump(config))
+    launch = [sys.executable, "-m", "accelerate.commands.launch", "--config_file", "zero.yaml", "--main_process_port", "29712"]
     # extensions of its own: a killed compilation leaves a lock behind, on which every later one waits for ever
     more = {"DS_ACCELERATOR": "cpu", "TORCH_EXTENSIONS_DIR": str(tmp_path / "extensions")}
     smoke = [word for word in SMOKE if word != "base.device=cpu"]
