@@ -292,3 +292,21 @@ def test_a_control_step_with_ten_thousand_frames_is_fast() -> None:
 
 def test_opportunities_name_their_target() -> None:
     assert Opportunity(0, 0, 0, 0).target == ""
+
+
+def test_an_encoder_that_looks_back_begins_anew_with_each_episode() -> None:
+    class LooksBack(AxisEncoder):
+        begun = 0
+
+        def begin(self) -> None:
+            self.begun += 1
+
+    encoder = LooksBack()
+    FeatureMemory(encoder=encoder).fresh().fresh()
+    assert encoder.begun == 2
+
+
+def test_clusters_looked_at_are_the_papers_where_nothing_is_said() -> None:
+    encoder = AxisEncoder()
+    assert FeatureMemory(encoder=encoder).k == 10 and MrSteveMemory(encoder=encoder).k == 30
+    assert MrSteveMemory(encoder=encoder, k=5).fresh().k == 5

@@ -59,13 +59,15 @@ class FeatureMemory:
         text_query: "skills" searches with MrSteve's table of texts, "raw" with the task's own.
         thresholds: least similarity by target; for others the encoder's own threshold of the text, else `threshold`.
         threshold: where nothing else is known.
-        k: event clusters looked at.
+        k: event clusters looked at; None = 10 (the paper's), 30 for MrSteve.
         every: ticks between two frames that are remembered.
         ban_ticks: how long a place that was tried in vain is left alone, see `Bans`.
 
     Raises:
         UserError: a setting is out of range.
     """
+
+    looked_at = 10
 
     def __init__(
         self,
@@ -75,10 +77,11 @@ class FeatureMemory:
         text_query: TextQuery = "skills",
         thresholds: dict[str, float] | None = None,
         threshold: float = 0.23,
-        k: int = 10,
+        k: int | None = None,
         every: int = 1,
         ban_ticks: int = 600,
     ) -> None:
+        k = self.looked_at if k is None else k
         if k < 1 or every < 1 or ban_ticks < 0:
             raise UserError("memory.k and memory.every must be at least 1, memory.ban_ticks not negative.")
         if text_query not in ("raw", "skills"):
@@ -97,6 +100,8 @@ class FeatureMemory:
 
     def fresh(self, world: object = None) -> Self:
         """An empty memory with these settings for an episode in `world`."""
+        if (begin := getattr(self.encoder, "begin", None)) is not None:
+            begin()  # an encoder that looks back over several pictures
         return type(self)(**self._settings(world))
 
     def _settings(self, world: object) -> dict[str, Any]:
@@ -191,28 +196,7 @@ class MrSteveMemory(FeatureMemory):
     `k` is 30 as published where it is not set; the thresholds published for MineCLIP are those of its encoder.
     """
 
-    def __init__(
-        self,
-        *,
-        encoder: Encoder,
-        short: ShortTermMemory | None = None,
-        text_query: TextQuery = "skills",
-        thresholds: dict[str, float] | None = None,
-        threshold: float = 0.23,
-        k: int = 30,
-        every: int = 1,
-        ban_ticks: int = 600,
-    ) -> None:
-        super().__init__(
-            encoder=encoder,
-            short=short,
-            text_query=text_query,
-            thresholds=thresholds,
-            threshold=threshold,
-            k=k,
-            every=every,
-            ban_ticks=ban_ticks,
-        )
+    looked_at = 30
 
     def _store(self) -> ShortTermMemory:
         return ShortTermMemory(cluster="batch", evict="place")
