@@ -142,6 +142,8 @@ class _Scene:
     def visible(self, pose: Pose) -> tuple[int, float]:
         """Pixels of water in view, and their share of what would be there with nothing before it and the pond in the middle."""
         seen = _pixels(self.shown(pose)[1])
+        if not seen:
+            return 0, 0.0
         whole = _pixels(self.shown(self.pose(pose.x, pose.z, 0.0), bare=True)[1])
         return seen, min(1.0, seen / whole) if whole else 0.0
 
