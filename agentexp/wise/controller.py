@@ -34,7 +34,7 @@ class Skill(NamedTuple):
 # What STEVE-1 was trained to do, as a table. The planner and the memories do not see it.
 SKILLS = {
     "water_bucket": Skill("water", "use", 3.5, "bucket"),
-    "log": Skill("log", "attack", 1.2),
+    "log": Skill("log", "attack", 3.5),
     "beef": Skill("cow", "attack", 2.5),
     "leather": Skill("cow", "attack", 2.5),
     "milk_bucket": Skill("cow", "use", 2.5, "bucket"),
@@ -43,13 +43,18 @@ SKILLS = {
     "porkchop": Skill("pig", "attack", 2.5),
     "sand": Skill("sand", "attack", 2.0),
     "dirt": Skill("grass", "attack", 2.0),
-    "cobblestone": Skill("stone", "attack", 1.2),
+    "cobblestone": Skill("stone", "attack", 3.0),
     "wheat_seeds": Skill("tallgrass", "attack", 2.0),
 }
 MOBS = frozenset({"cow", "sheep", "pig"})
-AIMED = 4.0  # degrees
-PRESSES = 30  # ticks of pressing in vain before it goes nearer, besides what digging takes
+AIMED = 6.0  # degrees
+REACH = 4.2
+AT_TRUNK = 12.0  # pitch, degrees
+PRESSES = {"log": 66, "sand": 20, "grass": 24, "stone": 16, "tallgrass": 4}  # ticks until what was dug must have come off
+IN_VAIN = 30  # the same for anything else
+STEPS = 14  # ticks of going nearer then, to pick it up
 GATHERING = 50  # ticks for walking to where something fell
+LARGE = 12  # pixels of what is believed while something is picked up
 KEPT = 80  # ticks that a place is walked to without seeing it
 
 
@@ -101,6 +106,7 @@ class ScriptedController:
     def reset(self, size: int, origin: tuple[int, int]) -> None:
         """Begin an episode."""
         self.walker.reset(size, origin)
+        self._size, self._origin = size, origin
         self._forget()
         self._target = ""
         self._tick = -1
@@ -111,6 +117,7 @@ class ScriptedController:
         self._pressed = 0
         self._nearer = 0
         self._gather_until = -1
+        self._fallen = (0.0, 0.0)  # where it was struck last: what it drops lies near there
         self._search = 0
         self._stroll: tuple[float, float] | None = None
 
@@ -135,6 +142,8 @@ class ScriptedController:
         if frame.image is None:
             return self._unseen(frame, skill)
         blobs = self.eyes.find(frame.image, skill.looks_for)
+        if frame.tick <= self._gather_until:
+            blobs = [blob for blob in blobs if blob.pixels >= LARGE]
         self.lost = 0 if blobs else self.lost + 1
         if not blobs:
             return self._unseen(frame, skill)
@@ -146,8 +155,10 @@ class ScriptedController:
 
     def _choose(self, blobs: list[Blob], pose: Pose, width: int, height: int) -> Blob:
         """The nearest, but what it is after already as long as that is about where it was."""
+        large = max(blob.pixels for blob in blobs)
+        blobs = [blob for blob in blobs if blob.pixels >= min(12, large / 3)]  # specks are mistakes, mostly
         if self._spotted is None:
-            return blobs[0]
+            return max(blobs, key=lambda blob: blob.pixels) if blobs[0].name in MOBS else blobs[0]
         old = self._spotted
         return min(
             blobs,
@@ -162,11 +173,18 @@ class ScriptedController:
         focal = width / 2 / tan(radians(self.view_angle / 2))
         slope = (blob.bottom - 0.5 - height / 2) / focal + tan(radians(pose.pitch))
         depth = min(FARTHEST, EYES_UP / max(slope, 1e-3))
-        side = (blob.column - width / 2) / focal * depth
+        side = (_middle(blob) - width / 2) / focal * depth
         yaw = radians(pose.yaw)
-        x = pose.x - sin(yaw) * depth - cos(yaw) * side
-        z = pose.z + cos(yaw) * depth - sin(yaw) * side
+        x, z = self._inside(pose.x - sin(yaw) * depth - cos(yaw) * side, pose.z + cos(yaw) * depth - sin(yaw) * side)
         return x, z, float(np.hypot(depth, side))
+
+    def _inside(self, x: float, z: float) -> tuple[float, float]:
+        """The nearest place on the map."""
+        last = self._size - 1.0
+        return (
+            min(max(x, self._origin[0] + 1.0), self._origin[0] + last),
+            min(max(z, self._origin[1] + 1.0), self._origin[1] + last),
+        )
 
     def _seen(self, frame: Frame, skill: Skill, blob: Blob, width: int, height: int) -> Control:
         pose = frame.pose
@@ -182,17 +200,25 @@ class ScriptedController:
             self._pressed = self._nearer = 0
             return self.walker.step(frame, old.x, old.z)
         # Near: face it, look at it, press the key when it is in the middle.
-        turn = degrees(atan2(blob.column - width / 2, focal))
-        row = blob.row if skill.looks_for in MOBS or skill.looks_for == "log" else (blob.row + blob.bottom) / 2
+        turn = degrees(atan2(_middle(blob) - width / 2, focal))
+        row = blob.row if skill.looks_for in MOBS else (blob.row + blob.bottom) / 2
         look = degrees(atan2((row - height / 2) / focal + tan(radians(pose.pitch)), 1.0)) - pose.pitch
-        aimed = self._covers(blob, width, height) and abs(turn) < 3 * AIMED
-        nearer = far > skill.near and not (cut_off and skill.looks_for not in MOBS and skill.near > 1.5)
-        if aimed and self._pressed > PRESSES + (60 if skill.looks_for == "log" else 0):
-            self._nearer, self._pressed = 8, 0
+        if skill.looks_for == "log":
+            look = AT_TRUNK - pose.pitch  # half-way up, and its foot stays in the picture
+        if skill.looks_for in MOBS:
+            aimed = self._covers(blob, width, height) and far < REACH
+        else:
+            aimed = blob.centre and (skill.looks_for != "log" or abs(turn) < AIMED)
+            if aimed and skill.looks_for != "log":
+                turn = 0.0
+        nearer = far > skill.near and not (cut_off and skill.looks_for not in MOBS)
+        if aimed and self._pressed > PRESSES.get(skill.looks_for, IN_VAIN):
+            self._nearer, self._pressed = STEPS, 0
         if self._nearer:
             self._nearer -= 1
             nearer = True
-        self._pressed = self._pressed + 1 if aimed else self._pressed
+        elif aimed:
+            self._pressed += 1
         control = Control(
             forward=1.0 if nearer and abs(turn) < 30 else 0.0,
             turn=float(np.clip(turn, -self.turn_per_step, self.turn_per_step)),
@@ -200,9 +226,9 @@ class ScriptedController:
             attack=aimed and skill.key == "attack",
             use=aimed and skill.key == "use",
         )
-        if aimed and skill.key == "attack":
-            self._gather_until = frame.tick + GATHERING
-        return self.walker.keep(frame, control, jumps=skill.looks_for in MOBS or far > 2.5)
+        if aimed and skill.key == "attack" and skill.looks_for in MOBS:
+            self._gather_until, self._fallen = frame.tick + GATHERING, (x, z)
+        return self.walker.keep(frame, control, jumps=skill.looks_for in MOBS or not cut_off)
 
     @staticmethod
     def _covers(blob: Blob, width: int, height: int) -> bool:
@@ -212,12 +238,14 @@ class ScriptedController:
 
     def _unseen(self, frame: Frame, skill: Skill) -> Control:
         """Where it was seen last; where something must have fallen; else look around, and stroll."""
+        if frame.tick <= self._gather_until:
+            if frame.pose.distance(*self._fallen) > 0.5:
+                return self.walker.step(frame, *self._fallen)
+            self._gather_until = -1
         old = self._spotted
-        if old is not None and frame.tick <= max(old.tick + KEPT, self._gather_until):
+        if old is not None and frame.tick <= old.tick + KEPT:
             if frame.pose.distance(old.x, old.z) > 0.6:
                 return self.walker.step(frame, old.x, old.z)
-            if frame.tick <= self._gather_until:
-                return self.walker.keep(frame, Control(turn=self.turn_per_step))
             self._spotted = None
         turns = int(360 / self.turn_per_step) + 1
         if self._search < turns or self._stroll is None:
@@ -225,7 +253,7 @@ class ScriptedController:
             if self._search == turns:
                 # A golden angle apart each time: soon it has been everywhere around.
                 heading = radians(frame.pose.yaw + 137.5)
-                self._stroll = frame.pose.x - 8 * sin(heading), frame.pose.z + 8 * cos(heading)
+                self._stroll = self._inside(frame.pose.x - 10 * sin(heading), frame.pose.z + 10 * cos(heading))
             look = float(np.clip(self.gaze - frame.pose.pitch, -9, 9))
             return self.walker.keep(frame, Control(turn=self.turn_per_step, look=look))
         self._search += 1
@@ -235,3 +263,8 @@ class ScriptedController:
         if abs(bearing(frame.pose, *self._stroll)) > 170:
             return Control(turn=self.turn_per_step)
         return self.walker.step(frame, *self._stroll)
+
+
+def _middle(blob: Blob) -> float:
+    """Column to turn to: of an animal its middle, of ground and trees where they are nearest."""
+    return blob.column if blob.name in MOBS else blob.foot

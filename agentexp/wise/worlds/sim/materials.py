@@ -35,16 +35,16 @@ COLOURS: Final[NDArray[np.float32]] = np.array(
     [
         (130, 170, 250),  # sky
         (104, 155, 62),
-        (134, 96, 67),
+        (142, 94, 58),
         (219, 207, 163),
         (126, 126, 126),
         (47, 79, 190),
         (84, 140, 50),
-        (96, 80, 56),  # bark
+        (92, 83, 66),  # bark
         (52, 98, 32),
         (200, 60, 60),  # anything that lies about
     ],
     np.float32,
 )
 # How strongly the texture of each shows.
-GRAIN: Final[NDArray[np.float32]] = np.array([0, 0.3, 0.3, 0.15, 0.3, 0.12, 0.7, 0.45, 0.7, 0.2], np.float32)
+GRAIN: Final[NDArray[np.float32]] = np.array([0, 0.3, 0.22, 0.15, 0.3, 0.12, 0.7, 0.22, 0.7, 0.2], np.float32)

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 _PALETTE: Final = {
-    "b": (68, 54, 38),  # a cow's hide
-    "w": (196, 190, 180),
-    "d": (36, 30, 26),
+    "b": (46, 38, 36),  # a cow's hide
+    "w": (214, 208, 200),
+    "d": (24, 20, 20),
     "n": (140, 120, 110),
     "f": (232, 232, 228),  # fleece
     "s": (205, 175, 150),

@@ -171,13 +171,15 @@ class Terrain:
         for tree in self.trees.values():
             i, j = tree.x + pad, tree.z + pad
             foot = float(self.ground[i, j])
-            self.top[i, j] = foot + tree.height
+            # Leaves begin above the head of whoever stands under them, uphill, too.
+            low = max(foot + tree.height - 2, float(self.ground[i - 2 : i + 3, j - 2 : j + 3].max()) + 2.5)
+            self.top[i, j] = low + 2
             self.solid[i, j] = True
-            for reach, low, high in ((2, tree.height - 2, tree.height), (1, tree.height - 2, tree.height + 1)):
+            for reach, high in ((2, low + 2), (1, low + 3)):
                 box = slice(i - reach, i + reach + 1), slice(j - reach, j + reach + 1)
                 old = self.leaf_low[box]
-                self.leaf_low[box] = np.where(old > 0, np.minimum(old, foot + low), foot + low)
-                self.leaf_high[box] = np.maximum(self.leaf_high[box], foot + high)
+                self.leaf_low[box] = np.where(old > 0, np.maximum(old, low), low)
+                self.leaf_high[box] = np.maximum(self.leaf_high[box], high)
 
 
 Site = tuple[float, float, float]
