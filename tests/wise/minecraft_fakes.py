@@ -20,7 +20,7 @@ class Game:
         self.ticks = 0
 
     def begin(self, seed: int | None) -> None:
-        self.seed, self.ticks, self.mobs = seed, 0, []
+        self.seed, self.ticks, self.mobs, self.dug = seed, 0, [], 0
         self.x, self.y, self.z, self.yaw, self.pitch = 0.5, 64.0, 0.5, 0.0, 0.0
         self.bag = {"bucket": 1, "diamond_sword": 1}
 
@@ -29,6 +29,9 @@ class Game:
         self.ticks += 1
         if chat:
             self.say(chat)
+        self.dug = self.dug + 1 if int(action["attack"]) else 0
+        if self.dug == 60:  # wherever it stands there is a tree
+            self.bag["log"] = self.bag.get("log", 0) + 1
         pitch, yaw = (float(value) for value in action["camera"])
         self.yaw += yaw  # counts on beyond a turn, as the game's does
         self.pitch = float(np.clip(self.pitch + pitch, -90, 90))

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch_fake
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -246,3 +247,75 @@ def test_the_goal_networks_layers_are_found_by_number() -> None:
     stored["goal_embed._mlp.0.weight"] = np.zeros((8, 5))
     with pytest.raises(UserError, match="takes 5 numbers"):
         goal_layers(stored, "f")
+
+
+# --------------------------------------------------------------------------------- learned policies on a fake of torch
+
+
+def test_steve1_is_called_as_its_package_wants(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch_fake.install(monkeypatch)
+    skill = Steve1(device="cpu")
+    with pytest.raises(UserError, match="begin"):
+        skill.act(IMAGE)
+    skill.begin("cut a tree")
+    assert [skill.act(IMAGE) for _ in range(3)] == [(10, 0), (10, 1), (10, 2)]  # its state goes on
+    skill.begin(np.zeros((16, 20, 30, 3), np.uint8))
+    assert skill.act(IMAGE) == (0, 0)
+    assert skill._condition["cond_scale"] == 6.0 and "video" in skill._condition
+
+
+def test_steve1s_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch_fake.install(monkeypatch)
+    with pytest.raises(UserError, match=r"skill\.weights=nobody/nothing"):
+        Steve1(weights="nobody/nothing").begin("kill cow")
+    with pytest.raises(UserError, match=r"skill\.device=tpu"):
+        Steve1(device="tpu").begin("kill cow")
+    with pytest.raises(UserError, match="cond_scale"):
+        Steve1(cond_scale=-1)
+
+
+def nav_weights(**more: np.ndarray) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    stored: dict[str, np.ndarray] = dict(more)
+    sizes = ((0, 6, 8), (3, 8, 8), (6, 8, 8), (9, 8, 5))  # linear layers of an MLP with norm and ReLU between them
+    for number, inputs, outputs in sizes:
+        stored[f"goal_embed._mlp.{number}.weight"] = rng.normal(size=(outputs, inputs))
+        stored[f"goal_embed._mlp.{number}.bias"] = rng.normal(size=outputs)
+    stored["goal_proj.weight"], stored["goal_proj.bias"] = rng.normal(size=(4, 5)), rng.normal(size=4)
+    return stored
+
+
+def test_vpt_nav_adds_the_goal_to_the_latent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file = tmp_path / "vpt_nav.weights"
+    file.write_bytes(b"")
+    stored = nav_weights()
+    torch_fake.install(monkeypatch, {str(file): stored})
+    walk = VptNav(weights=str(file), base="some/vpt", device="cpu")
+    goal, compass = towards(Pose(0, 64, 0, 30.0, 5.0), 40, -7)
+    with pytest.raises(UserError, match="begin"):
+        walk.act(IMAGE, goal, compass)
+    walk.begin()
+    x = np.concatenate((np.sign(goal) * np.log1p(np.abs(goal)), compass))
+    for number in (0, 3, 6):
+        x = np.maximum(stored[f"goal_embed._mlp.{number}.weight"] @ x + stored[f"goal_embed._mlp.{number}.bias"], 0)
+    x = stored["goal_embed._mlp.9.weight"] @ x + stored["goal_embed._mlp.9.bias"]
+    x = stored["goal_proj.weight"] @ x + stored["goal_proj.bias"]
+    for tick in range(3):  # the fake's latent is the number of calls
+        assert walk.act(IMAGE, goal, compass) == tuple(np.round(x[:2] + tick).astype(int))
+
+
+def test_vpt_nav_says_which_weights_it_lacks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file, model = tmp_path / "vpt_nav.weights", tmp_path / "2x.model"
+    file.write_bytes(b"")
+    model.write_bytes(b"")
+    torch_fake.install(monkeypatch, {str(file): nav_weights()})
+    with pytest.raises(UserError, match=r"lacks 2 of VPT's own weights.*walk\.base"):
+        VptNav(weights=str(file), model=str(model), device="cpu").begin()
+    whole = nav_weights(**{"net.a": np.ones(1), "pi_head.a": np.ones(1)})
+    torch_fake.install(monkeypatch, {str(file): whole})
+    walk = VptNav(weights=str(file), model=str(model), device="cpu")
+    walk.begin()
+    assert set(walk._policy.loaded) == {"net.a", "pi_head.a"}
+    torch_fake.install(monkeypatch)
+    with pytest.raises(UserError, match="not a file of weights"):
+        VptNav(weights=str(file), model=str(model), device="cpu").begin()

@@ -174,6 +174,56 @@ def test_the_explorer_explores_it() -> None:
     assert episode.total == 32 * 32
 
 
+def test_the_whole_agent_does_a_task_in_it() -> None:
+    """Memory, scheduler, explorer and a learned controller (scripted here) on the adapter: explore, recognise, execute."""
+    import asyncio
+
+    from agentexp.wise.agent import WiseAgent
+    from agentexp.wise.controllers.actions import encode
+    from agentexp.wise.controllers.minecraft import MinecraftController
+    from agentexp.wise.episode import Trial
+    from agentexp.wise.memory.memories import FeatureMemory
+    from agentexp.wise.scheduler import FixedOrder
+    from agentexp.wise.tasks import abc_sparse
+
+    class Later:
+        """Every picture after the 100th looks like a tree."""
+
+        dimension = 2
+
+        def picture(self, image: np.ndarray) -> np.ndarray:
+            return np.eye(2, dtype=np.float32)[int(image.max() < 100)]
+
+        def text(self, text: str) -> np.ndarray:
+            return np.eye(2, dtype=np.float32)[0]
+
+    class Chops:
+        def begin(self, goal: object) -> None:
+            self.goal = goal
+
+        def act(self, image: np.ndarray) -> tuple[int, int]:
+            return encode(Control(attack=True))
+
+    world, skill = Faked(size=64), Chops()
+    agent = WiseAgent(
+        memory=FeatureMemory(encoder=Later(), threshold=0.5),
+        explorer=WiseExplorer(turn_per_step=10.0),
+        scheduler=FixedOrder(),
+        controller=MinecraftController(skill=skill, hold={"*": 2}),
+    )
+    task = abc_sparse(order=["log"], spawn_tick=20, spawn_stays=50)
+    trial = Trial(world, task, agent, 2000)
+    trial.begin(3)
+    while not trial.over:
+        asyncio.run(trial.advance(200))
+    record = asyncio.run(trial.finish())
+    assert record["success"] and 160 <= record["steps"] <= 400
+    assert skill.goal == "cut a tree" and record["agent"]["mode_share"]["explore"] > 0.2
+    assert any(int(action["hotbar.2"]) for action in world.game.actions)
+    assert [mob[0] for mob in world.game.mobs] == ["cow", "cow"]
+    assert sum(line.startswith("/kill @e[tag=") for line in world.game.chats) == 2
+
+
 @pytest.mark.parametrize(
     ("settings", "word"),
     [
