@@ -123,10 +123,10 @@ class Progress:
         self.tally.add(episode, was_error=was_error)
         self._tick()
 
-    def step(self) -> None:
-        """An engine made a step."""
-        self.tally.steps += 1
-        if self.mode == "plain" and self.tally.steps % 16 == 0:
+    def step(self, count: int = 1) -> None:
+        """An engine made a step, or several at once."""
+        self.tally.steps += count
+        if self.mode == "plain" and (count > 1 or self.tally.steps % 16 == 0):
             self._tick()
 
     def _tick(self) -> None:

@@ -318,7 +318,10 @@ class _CountedWorld:
         return step
 
     async def call(self, method: str, *args: Any) -> Any:
-        return await self._world.call(method, *args)
+        answer = await self._world.call(method, *args)
+        if isinstance(answer, Mapping) and isinstance(ticks := answer.get("ticks"), int):
+            self._progress.step(ticks)  # worlds that play a stretch of an episode in one call
+        return answer
 
 
 @asynccontextmanager
