@@ -152,6 +152,7 @@ class WiseAgent:
         self.explorer.reset(*self._bounds)
         if isinstance(self.controller, Begins):
             self.controller.reset(world.size, world.origin)
+        self._eyes: Looks | None = self.controller if isinstance(self.controller, Looks) else None
         self.mode: Mode = "explore"
         self.active: int | None = None
         self.target: Opportunity | None = None
@@ -313,7 +314,7 @@ class WiseAgent:
         if held > self._held or came:
             self._held, self._anchor = held, (frame.pose.x, frame.pose.z)
             self._until = min(frame.tick + self.execute_ticks, self._latest)
-        lost = isinstance(self.controller, Looks) and self._executing and self.controller.lost >= self.lost_ticks
+        lost = self._eyes is not None and self._executing and self._eyes.lost >= self.lost_ticks
         if frame.tick >= self._until or lost:
             self.counts["lost" if lost else "in_vain"] += 1
             self._give_up(frame)
