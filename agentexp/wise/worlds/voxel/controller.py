@@ -17,7 +17,7 @@ from agentexp.wise.controller import SKILLS
 from agentexp.wise.core import Control, Frame, Subtask
 from agentexp.wise.knowledge.names import generic
 from agentexp.wise.navigate import bearing
-from agentexp.wise.walker import Walker
+from agentexp.wise.walker import ARRIVED, Walker
 from agentexp.wise.worlds.voxel.surface import EYE
 
 ITEM = "item:"
@@ -26,6 +26,7 @@ BLOCKS = {"grass": ("grass_block",), "tallgrass": ("grass",), "stone": ("stone",
 BLOCK_REACH, MOB_REACH = 3.9, 2.6
 AIMED = 5.0  # degrees
 GATHER = 5.0  # blocks
+VAIN, ASIDE = 200, 50  # ticks of work on something in vain; of going aside then
 STALE = 40  # ticks after which a place seen is no longer believed
 
 
@@ -53,6 +54,8 @@ class VoxelController:
         self._things: list[Mapping[str, Any]] = []
         self._seen = -STALE
         self._target, self._tick = "", -1
+        self._fallen: tuple[float, float, int] | None = None
+        self._vain = self._times = 0
         self.lost = 0
 
     def navigate(self, frame: Frame, x: float, z: float) -> Control:
@@ -71,19 +74,42 @@ class VoxelController:
             raise UserError(f"The controller cannot obtain {subtask.target!r}; it can obtain {', '.join(SKILLS)}.")
         self._look(frame)
         if subtask.target != self._target or frame.tick > self._tick + 1:
-            self.lost = 0  # another subtask, or taken up anew
+            self.lost, self._fallen, self._vain = 0, None, 0  # another subtask, or taken up anew
         self._target, self._tick = subtask.target, frame.tick
         fresh = self._things if frame.tick - self._seen <= STALE else []
         drops = [one for one in fresh if self._wants(frame, one, subtask.target)]
         if drops:
+            self._fallen = (float(drops[0]["x"]), float(drops[0]["z"]), frame.tick)
+        if (place := self._to_gather(frame)) is not None:
             self.lost = 0
-            return self.walker.step(frame, drops[0]["x"], drops[0]["z"])
+            return self.walker.step(frame, *place)
         sources = [one for one in fresh if _shows(one["name"], skill.looks_for)]
         if not sources:
             self.lost += 1
             return Control(turn=self.turn_per_step, look=self._pitch(frame, self.gaze))
         self.lost = 0
+        self._vain += 1
+        if self._vain > VAIN:
+            return self._aside()
         return self._work(frame, sources[0], skill.looks_for, skill.key)
+
+    def _aside(self) -> Control:
+        """It cannot be had from here (a tree upon a cliff): some steps aside, each time to the other side."""
+        passed = self._vain - VAIN
+        if passed >= ASIDE:
+            self._vain, self._times = 0, self._times + 1
+        turn = self.turn_per_step * (1 if self._times % 2 else -1) if passed <= 90 / self.turn_per_step else 0.0
+        return Control(forward=1.0, turn=turn)
+
+    def _to_gather(self, frame: Frame) -> tuple[float, float] | None:
+        """Where something lies; remembered for a while, since what lies at one's feet is below the picture."""
+        if self._fallen is None:
+            return None
+        x, z, tick = self._fallen
+        if frame.tick - tick > STALE or frame.pose.distance(x, z) < ARRIVED:
+            self._fallen = None
+            return None
+        return x, z
 
     def _wants(self, frame: Frame, thing: Mapping[str, Any], target: str) -> bool:
         """It lies about and is what is wanted, or near enough that this may lie beneath it."""
@@ -98,11 +124,11 @@ class VoxelController:
         x, y, z = float(thing["x"]), float(thing["y"]), float(thing["z"])
         flat = pose.distance(x, z)
         up = y - pose.y - EYE
-        if np.hypot(flat, up) > (MOB_REACH if thing["mob"] else BLOCK_REACH):
-            return self.walker.step(frame, x, z)
-        turn, look = bearing(pose, x, z), -float(np.degrees(np.arctan2(up, max(flat, 0.1)))) - pose.pitch
         target = frame.info.get("target") or {}
         on_it = _shows(str(target.get("name", "")), name)
+        if np.hypot(flat, up) > (MOB_REACH if thing["mob"] else BLOCK_REACH) and (thing["mob"] or not on_it):
+            return self.walker.step(frame, x, z)
+        turn, look = bearing(pose, x, z), -float(np.degrees(np.arctan2(up, max(flat, 0.1)))) - pose.pitch
         # With the crosshair on it the body keeps still: digging goes on only while it stays on one block.
         if not on_it or (thing["mob"] and max(abs(turn), abs(look)) > AIMED):
             limit = self.turn_per_step
