@@ -28,8 +28,9 @@ REPORT  = $(AGENTEXP) report $(1) $(RUNS) --out $(TABLES)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-all demo test test-all check docs bench clean figures \
-	table1 table2 table3 table4 table5 table7 table8 ecc-table1 ecc-table2 ecc-table3 ecc-table5 ecc-table6 wise-table1 wise-table3 \
-	wise-voxel ttx-table6 ttx-figures
+	table1 table2 table3 table4 table5 table7 table8 ecc-table1 ecc-table2 ecc-table3 ecc-table5 ecc-table6 \
+	wise-table1 wise-table2 wise-table3 wise-table5 wise-table6 wise-table7 wise-table8 wise-table9 wise-table10 wise-table11 \
+	wise-table12 wise-figures wise-bench wise-voxel ttx-table6 ttx-figures
 .NOTPARALLEL:  # two jobs must not write one run folder
 
 help:  ## list the targets
@@ -159,9 +160,56 @@ wise-table1: setup-all  ## WISE, table 1: coverage of simulated maps, WISE and i
 	$(call WISE,wise_table1)
 	$(call REPORT,wise-table1)
 
-wise-table3: setup-all  ## WISE, table 3a: what each tier of the exploration is worth, on open maps and among obstacles
+wise-table2: setup-all  ## WISE, table 2: ABA- and ABC-Sparse in the simulated world
+	$(call WISE,wise_table2)
+	$(call REPORT,wise-table2)
+
+wise-table3: setup-all  ## WISE, table 3: what each tier of the exploration is worth (a), and each module on ABC-Sparse (b)
 	$(call WISE,wise_table3)
 	$(call REPORT,wise-table3)
+	$(call WISE,wise_table3b)
+	$(call REPORT,wise-table3b)
+
+wise-table5: setup-all  ## WISE, table 5: what the vision model costs (ARGS="vision=openai vision.model.name=gpt-4o" asks a real one)
+	$(call WISE,wise_table5)
+	$(call REPORT,wise-table5)
+
+wise-table6: setup-all  ## WISE, table 6: how right the labels are
+	$(call WISE,wise_table5)
+	$(call REPORT,wise-table6)
+
+wise-table7: setup-all  ## WISE, table 7: a pond from six viewpoints
+	$(call WISE,wise_table7)
+	$(call REPORT,wise-table7)
+
+wise-table8: setup-all  ## WISE, table 8: batch sizes and keyframe thresholds
+	$(call WISE,wise_table8)
+	$(call WISE,wise_table8_keyframes)
+	$(call REPORT,wise-table8)
+
+wise-table9: setup-all  ## WISE, table 9: weights of the quadtree and of the scheduler
+	$(call WISE,wise_table9_explore)
+	$(call WISE,wise_table9)
+	$(call REPORT,wise-table9)
+
+wise-table10: setup-all  ## WISE, table 10: five things in any order (Mixed-5)
+	$(call WISE,wise_table10)
+	$(call REPORT,wise-table10)
+
+wise-table11: setup-all  ## WISE, table 11: successes by run (runs of table 2)
+	$(call WISE,wise_table2)
+	$(call REPORT,wise-table11)
+
+wise-table12: setup-all  ## WISE, table 12: successes by run, ablation (runs of table 3b)
+	$(call WISE,wise_table3b)
+	$(call REPORT,wise-table12)
+
+wise-figures: wise-table2  ## WISE, figures 5 to 7: trajectories, and the graph of one episode
+	$(AGENTEXP) wise-run task=abc_sparse method=wise seeds=1 save_memory=1 output_root=$(RUNS)/graph $(ARGS)
+	$(BIN)/python scripts/wise_figures.py $(RUNS) --out $(TABLES)
+
+wise-bench: setup-all  ## CPU time of WISE's control step with 10,000 stored frames; writes bench_wise.json
+	$(BIN)/python scripts/bench_wise.py
 
 wise-voxel: setup-all  ## WISE in a real voxel world: installs the node packages, then collects water, logs and beef; coverage
 	$(BIN)/python -m agentexp.wise.worlds.voxel.install
