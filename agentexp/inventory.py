@@ -94,6 +94,12 @@ BACKENDS = (
         "pip install agentexp",
     ),
     Part("vllm", "vLLM, in process or as a server that agentexp starts and stops", ("vllm",), "pip install 'agentexp[vllm]'"),
+    Part(
+        "transformers",
+        "a trained model, SmolLM2, a GGUF file or a hub name (model.path=), in this process; the sampler of the trainers",
+        ("torch", "transformers"),
+        "pip install torch==2.13.0 && pip install 'agentexp[train]'",
+    ),
     Part("scripted", "policies for tests and controls (model.policy=oracle, random, repetitive, curious, mapuser ...)", (), ""),
 )
 

@@ -222,6 +222,7 @@ def _is_hub_name(path: str) -> bool:
 
 def _cached(key: str, make: Callable[[Path], object]) -> Path:
     """The folder `key` of the cache, made by `make` if missing: in one piece, by one process at a time."""
+    _transformers()
     safe = re.sub(r"[^\w.-]", "_", key)
     root = weights.cache_folder() / "bases"
     folder = root / safe

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agentexp.errors import UserError
+from agentexp.errors import MissingDependency, UserError
 from agentexp.models import weights
 from agentexp.training.base import Base
 from agentexp.training.chat import TemplateFormat
@@ -81,6 +82,15 @@ def test_device_that_is_not_there() -> None:
     if not torch.cuda.is_available():
         with pytest.raises(UserError, match="needs a GPU"):
             Base(path="tiny", device="cuda").load_model()
+
+
+@pytest.mark.parametrize("missing", ["torch", "transformers"])
+def test_without_the_extra(missing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, missing, None)
+    for path in ("tiny", str(tmp_path)):
+        (tmp_path / "config.json").touch()
+        with pytest.raises(MissingDependency, match=r"pip install torch==.* and then 'agentexp\[train\]'"):
+            Base(path=path).load_model()
 
 
 @pytest.mark.engine
