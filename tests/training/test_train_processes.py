@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -33,11 +34,24 @@ def run(command, cwd, **more):
     return folder, read_metrics(folder), json.loads((folder / "summary.json").read_text()), done
 
 
+def free_port():
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return str(found.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def extensions(tmp_path_factory):
+    """Where DeepSpeed compiles to. Of its own: a killed compilation leaves a lock behind, on which later ones wait for ever."""
+    return str(tmp_path_factory.mktemp("extensions"))
+
+
 def losses(lines):
     return [line["loss"] for line in lines]
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1500)
 def test_smoke_is_a_complete_training(tmp_path):
     started = time.monotonic()
     folder, lines, summary, done = run([*ONE, "train-sft", "+experiment=smoke"], tmp_path)
@@ -52,6 +66,7 @@ def test_smoke_is_a_complete_training(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1500)
 def test_killed_at_any_moment_it_goes_on_with_the_same_losses(tmp_path):
     command = [*ONE, *SMOKE, "trainer.save_every=1", "trainer.epochs=4"]
     whole = run([*command, "output_root=whole"], tmp_path)[1]
@@ -77,9 +92,10 @@ def test_killed_at_any_moment_it_goes_on_with_the_same_losses(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1500)
 def test_two_processes_over_gloo_train_what_one_does(tmp_path):
     one = run([*ONE, *SMOKE, "output_root=one"], tmp_path)
-    launch = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=2", "--master_port=29711", "-m", "agentexp"]
+    launch = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=2", "--standalone", "-m", "agentexp"]
     two = run([*launch, *SMOKE, "output_root=two"], tmp_path)
     assert two[2]["processes"] == 2
     assert losses(two[1]) == pytest.approx(losses(one[1]), rel=1e-4)
@@ -88,16 +104,24 @@ def test_two_processes_over_gloo_train_what_one_does(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1500)
 @pytest.mark.parametrize("stage", [2, 3])
-def test_deepspeed_trains_on_a_cpu(tmp_path, stage):
+def test_deepspeed_trains_on_a_cpu(tmp_path, extensions, stage):
     if find_spec("deepspeed") is None:
         pytest.skip("needs deepspeed")
     config = yaml.safe_load((conf_dir() / "accelerate" / f"zero{stage}.yaml").read_text())
     config |= {"num_processes": 2, "mixed_precision": "no"}
     (tmp_path / "zero.yaml").write_text(yaml.safe_dump(config))
-    launch = [sys.executable, "-m", "accelerate.commands.launch", "--config_file", "zero.yaml", "--main_process_port", "29712"]
-    # extensions of its own: a killed compilation leaves a lock behind, on which every later one waits for ever
-    more = {"DS_ACCELERATOR": "cpu", "TORCH_EXTENSIONS_DIR": str(tmp_path / "extensions")}
+    launch = [
+        sys.executable,
+        "-m",
+        "accelerate.commands.launch",
+        "--config_file",
+        "zero.yaml",
+        "--main_process_port",
+        free_port(),
+    ]
+    more = {"DS_ACCELERATOR": "cpu", "TORCH_EXTENSIONS_DIR": extensions}
     smoke = [word for word in SMOKE if word != "base.device=cpu"]
     two = run([*launch, "-m", "agentexp", *smoke, "output_root=two"], tmp_path, **more)
     one = run([*ONE, *SMOKE, "output_root=one"], tmp_path)
