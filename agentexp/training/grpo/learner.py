@@ -84,6 +84,8 @@ class Learner:
         self._reference: Any = None
         if update.beta and not self._adapters:
             self._reference = copy.deepcopy(model).eval().requires_grad_(False).to(accelerator.device)
+            if accelerator.mixed_precision == "bf16":  # half the memory, and the arithmetic that the policy has as well
+                self._reference.to(torch.bfloat16)
         if gradient_checkpointing:
             model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
             if self._adapters:
@@ -243,7 +245,7 @@ class Learner:
 
     def total(self, values: Sequence[float]) -> list[float]:
         """Sums over all processes."""
-        tensor = torch.tensor(list(values), dtype=torch.float64 if self.accelerator.device.type == "cpu" else torch.float32)
+        tensor = torch.tensor(list(values), dtype=torch.float64)
         summed: Tensor = self.accelerator.reduce(tensor.to(self.accelerator.device), "sum")
         return [float(value) for value in summed]
 
