@@ -47,13 +47,13 @@ SKILLS = {
     "wheat_seeds": Skill("tallgrass", "attack", 2.0),
 }
 MOBS = frozenset({"cow", "sheep", "pig"})
-AIMED = 6.0  # degrees
 REACH = 4.2
 AT_TRUNK = 12.0  # pitch, degrees
 PRESSES = {"log": 66, "sand": 20, "grass": 24, "stone": 16, "tallgrass": 4}  # ticks until what was dug must have come off
 IN_VAIN = 30  # the same for anything else
 STEPS = 14  # ticks of going nearer then, to pick it up
 GATHERING = 50  # ticks for walking to where something fell
+SPECK = 6  # pixels of ground or trunk below which it is a mistake, mostly
 LARGE = 12  # pixels of what is believed while something is picked up
 KEPT = 80  # ticks that a place is walked to without seeing it
 
@@ -142,8 +142,8 @@ class ScriptedController:
         if frame.image is None:
             return self._unseen(frame, skill)
         blobs = self.eyes.find(frame.image, skill.looks_for)
-        if frame.tick <= self._gather_until:
-            blobs = [blob for blob in blobs if blob.pixels >= LARGE]
+        least = LARGE if frame.tick <= self._gather_until else 1 if skill.looks_for in MOBS else SPECK
+        blobs = [blob for blob in blobs if blob.pixels >= least]
         self.lost = 0 if blobs else self.lost + 1
         if not blobs:
             return self._unseen(frame, skill)
@@ -208,9 +208,9 @@ class ScriptedController:
         if skill.looks_for in MOBS:
             aimed = self._covers(blob, width, height) and far < REACH
         else:
-            aimed = blob.centre and (skill.looks_for != "log" or abs(turn) < AIMED)
-            if aimed and skill.looks_for != "log":
-                turn = 0.0
+            aimed = blob.centre
+            # Where it is nearest changes with every turn: half of it, and none when it is in the middle.
+            turn = 0.0 if aimed else turn / 2
         nearer = far > skill.near and not (cut_off and skill.looks_for not in MOBS)
         if aimed and self._pressed > PRESSES.get(skill.looks_for, IN_VAIN):
             self._nearer, self._pressed = STEPS, 0

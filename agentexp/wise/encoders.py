@@ -1,7 +1,8 @@
 """A small encoder in MineCLIP's role, for worlds that are not Minecraft's pictures; `mineclip.py` has the real one.
 
-A picture becomes colour statistics of a 4 x 4 grid, these become scores for a few concepts by ridge regression (fitted on
-frames of other worlds than those of an experiment), and scores and statistics together make one unit vector:
+A picture becomes colour statistics of a 4 x 4 grid (and, if so fitted, a histogram of coarse colours), these become scores
+for a few concepts by ridge regression (fitted on frames of other worlds than those of an experiment), and scores and statistics
+together make one unit vector:
 
     e = [ s_1 / sqrt(K), ..., s_K / sqrt(K), 0, sqrt(1 - |s|^2 / K) * v ]
 
@@ -111,14 +112,14 @@ class ConceptEncoder:
     def scores(self, image: NDArray[np.uint8]) -> Array:
         """How much each concept seems to be shown, float32 of shape (K,), in [0, 1]."""
         fitted = self.fitted
-        z = (statistics(image) - fitted.mean) / fitted.deviation
+        z = (features(image, len(fitted.mean)) - fitted.mean) / fitted.deviation
         scores: Array = z @ fitted.weights[:-1] + fitted.weights[-1]
         return scores.clip(0, 1)
 
     def picture(self, image: NDArray[np.uint8]) -> Array:
         """See `Encoder.picture`."""
         fitted, k = self.fitted, self._count
-        z = (statistics(image) - fitted.mean) / fitted.deviation
+        z = (features(image, len(fitted.mean)) - fitted.mean) / fitted.deviation
         vector: Array = np.zeros(self.dimension, np.float32)
         vector[:k] = (z @ fitted.weights[:-1] + fitted.weights[-1]).clip(0, 1) / np.sqrt(k)
         seen = z @ fitted.axes
@@ -172,6 +173,32 @@ def statistics(image: NDArray[np.uint8], cells: int = 4) -> Array:
     return np.concatenate(parts, axis=1).ravel()
 
 
+def words(image: NDArray[np.uint8], cells: int = 4) -> Array:
+    """How much of a picture each of 512 coarse colours fills: over all cells of a grid on average, and in the fullest cell.
+
+    Args:
+        image: as for `statistics`, thinned out in the same way.
+        cells: cells on each side.
+
+    Returns:
+        Square roots of the shares, float32 of shape (1024,), in [0, 1].
+    """
+    thin = image[:: max(1, image.shape[0] // 64), :: max(1, image.shape[1] // 128)]
+    height, width = thin.shape[0] // cells, thin.shape[1] // cells
+    coarse = (thin[: height * cells, : width * cells] >> 5).astype(np.intp)
+    word = (coarse[..., 0] << 6) | (coarse[..., 1] << 3) | coarse[..., 2]
+    cell = np.arange(cells).repeat(height)[:, None] * cells + np.arange(cells).repeat(width)
+    counts = np.bincount((cell * 512 + word).ravel(), minlength=cells * cells * 512).reshape(cells * cells, 512)
+    share = np.sqrt(counts.astype(np.float32) / np.float32(height * width))
+    return np.concatenate((share.mean(axis=0), share.max(axis=0)))
+
+
+def features(image: NDArray[np.uint8], count: int) -> Array:
+    """The statistics alone, or with the histogram behind them, by how many there are to be."""
+    grid = statistics(image)
+    return grid if count == len(grid) else np.concatenate((grid, words(image)))
+
+
 def fit(
     images: Sequence[NDArray[np.uint8]],
     shown: Sequence[Collection[str]],
@@ -180,6 +207,7 @@ def fit(
     ridge: float = 10.0,
     components: int = 24,
     held_out: float = 0.25,
+    histogram: bool = False,
 ) -> Fitted:
     """Fit an encoder.
 
@@ -190,6 +218,7 @@ def fit(
         ridge: weight of the squared coefficients, in units of frames.
         components: principal components for the likeness of pictures.
         held_out: share of the frames, the last ones, that thresholds are chosen on. Whole worlds, if the order allows it.
+        histogram: learn from the histogram of coarse colours, too: better, and less bound to where in the picture things are.
 
     Raises:
         UserError: too few frames, or a concept that the frames to learn from show always or never.
@@ -197,7 +226,7 @@ def fit(
     count = len(images) - round(len(images) * held_out)
     if len(images) != len(shown) or count < 2 * components or not 0 < held_out < 1:
         raise UserError("Fitting an encoder needs one set of shown concepts per frame and many more frames than components.")
-    phi = np.stack([statistics(image) for image in images])
+    phi = np.stack([np.concatenate((statistics(image), words(image))) if histogram else statistics(image) for image in images])
     present = np.array([[name in names for name in concepts] for names in shown], np.float32)
     for k, name in enumerate(concepts):
         if present[:count, k].min() == present[:count, k].max():
@@ -208,10 +237,13 @@ def fit(
     base = present[:count].mean(axis=0)
     gram = z[:count].T @ z[:count] + ridge * np.eye(z.shape[1], dtype=np.float32)
     weights = np.vstack((np.linalg.solve(gram, z[:count].T @ (present[:count] - base)), base))
-    _, spread, axes = np.linalg.svd(z[:count], full_matrices=False)
+    # Pictures are compared by the grid alone: where things are in them matters, a rare colour does not.
+    grid = len(statistics(images[0]))
+    _, spread, axes = np.linalg.svd(z[:count, :grid], full_matrices=False)
     kept = min(components, int((spread > 1e-3 * spread[0]).sum()))
     # Half-whitened: untouched, one component outweighs all; fully whitened, noise is as loud as what is seen.
-    whitened = axes[:kept].T / np.sqrt(spread[:kept])
+    whitened = np.zeros((z.shape[1], kept), np.float32)
+    whitened[:grid] = axes[:kept].T / np.sqrt(spread[:kept])
     scores = (z[count:] @ weights[:-1] + weights[-1]).clip(0, 1)
     chosen = [best_threshold(scores[:, k], present[count:, k] > 0) for k in range(len(concepts))]
     thresholds, f1 = (np.array(column, np.float32) for column in zip(*chosen, strict=True))

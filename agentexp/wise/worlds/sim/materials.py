@@ -39,7 +39,7 @@ COLOURS: Final[NDArray[np.float32]] = np.array(
         (219, 207, 163),
         (126, 126, 126),
         (47, 79, 190),
-        (84, 140, 50),
+        (150, 172, 70),
         (92, 83, 66),  # bark
         (52, 98, 32),
         (200, 60, 60),  # anything that lies about
