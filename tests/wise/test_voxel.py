@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentexp.errors import EngineError, EngineTimeout, MissingDependency, UserError
@@ -62,6 +62,7 @@ def test_yaw_of_mineflayer_is_minecrafts(yaw: float, expected: float) -> None:
     assert pose_of((0, 64, 0), yaw, 0.0).yaw == pytest.approx(expected)
 
 
+@settings(deadline=None)
 @given(st.floats(-math.pi, math.pi - 1e-6), st.floats(-1.5, 1.5))
 def test_angles_there_and_back(yaw: float, pitch: float) -> None:
     pose = pose_of((1, 2, 3), yaw, pitch)
