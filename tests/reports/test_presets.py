@@ -18,7 +18,7 @@ from agentexp.plan import flatten, identity
 
 PRESETS = sorted(file.stem for file in (conf_dir() / "experiment").glob("*.yaml") if file.stem.endswith(("_small", "_paper")))
 PRESETS = [name for name in PRESETS if not name.startswith("wise_")]  # another command: tests/wise/test_wise_tables.py
-PRESETS = [name for name in PRESETS if not name.startswith(("map2k_", "act_"))]  # for training
+PRESETS = [name for name in PRESETS if not name.startswith(("map2k_", "act_", "sft_", "grpo_", "thinker_"))]  # for training
 # table or figure -> presets
 SOURCES = {
     "table1": ["table1"],
