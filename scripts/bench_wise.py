@@ -2,11 +2,12 @@
 
     python scripts/bench_wise.py [--out bench_wise.json] [--frames 10000] [--steps 1000]
 
-A whole step of `WiseAgent.decide` as in an episode: three pending subtasks, a graph of about 100 instances, a map of 128 x 128
-that is partly explored. The world, the rendering and the vision model are not in it. The memory is filled with frames on a walk
-through the map; their pictures are drawn, so that encoder, clusters and keyframes do their work. Times are of this thread (CPU),
-since the machine may be busy; the tick of Minecraft is 50 ms. Two floors, measured in the same run: encoding one picture, and one
-product of all stored vectors with the three texts, the least that a memory without an index would have to do.
+A whole step of `WiseAgent.decide` as in an episode: three pending subtasks, a graph of about 100 instances, a map of
+128 x 128 that is partly explored. The world, the rendering and the vision model are not in it. The memory is filled
+with frames on a walk through the map; their pictures are drawn, so that encoder, clusters and keyframes do their work.
+Times are of this thread (CPU), since the machine may be busy; the tick of Minecraft is 50 ms. Two floors, measured in
+the same run: encoding one picture, and one product of all stored vectors with the three texts, the least that a memory
+without an index would have to do.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import argparse
 import json
 import platform
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,11 +61,11 @@ def encoder(rng: np.random.Generator) -> ConceptEncoder:
 class Nobody:
     """A vision model that is never asked: the graph is filled by hand."""
 
-    def label_now(self, keyframes: list[Record]) -> dict[str, Any]:
+    def label_now(self, keyframes: Sequence[Record]) -> dict[str, Any]:
         """Nothing on every keyframe."""
         return {"frames": []}
 
-    async def label(self, keyframes: list[Record]) -> dict[str, Any]:
+    async def label(self, keyframes: Sequence[Record]) -> dict[str, Any]:
         """As `label_now`."""
         return self.label_now(keyframes)
 

@@ -17,12 +17,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal, Protocol, Self, runtime_checkable
+from typing import Any, Literal
 
 from agentexp.errors import UserError
-from agentexp.wise.core import Control, Controller, Explorer, Frame, Memory, Opportunity, Scheduler
+from agentexp.wise.core import Control, Controller, Explorer, Frame, Opportunity, Scheduler
 from agentexp.wise.explore.clock import Stopwatch, spread
 from agentexp.wise.explore.escape import Escape
+from agentexp.wise.parts import Begins, EpisodeMemory, Looks, Renews
 from agentexp.wise.scheduler import FixedOrder, preempts
 from agentexp.wise.tasks import Progress
 
@@ -31,51 +32,6 @@ MODES: tuple[Mode, ...] = ("explore", "navigate", "adjust", "execute")
 ADJUST_TICKS = 60
 ROLLBACK_TICKS = 600
 PROGRESS = 5.0  # blocks
-
-
-class EpisodeMemory(Memory, Protocol):
-    """A memory that can be made anew for each episode; see `agentexp.wise.memory.memories`."""
-
-    def fresh(self, world: object = None) -> Self:
-        """An empty one with the same settings."""
-        ...
-
-    async def pace(self, frame: Frame) -> None:
-        """Wait for answers that are due by now in game time."""
-        ...
-
-    def close(self) -> None:
-        """Stop background work."""
-        ...
-
-
-@runtime_checkable
-class Begins(Protocol):
-    """A controller that is told where an episode takes place."""
-
-    def reset(self, size: int, origin: tuple[int, int]) -> None:
-        """Begin an episode."""
-        ...
-
-
-@runtime_checkable
-class Looks(Protocol):
-    """A controller that knows whether it sees what it is to work on.
-
-    Attributes:
-        lost: pictures in a row, while it executes, on which it did not recognise that.
-    """
-
-    lost: int
-
-
-@runtime_checkable
-class Renews(Protocol):
-    """A scheduler with a state of its own."""
-
-    def fresh(self) -> Scheduler:
-        """One for another episode."""
-        ...
 
 
 class WiseAgent:
@@ -157,7 +113,7 @@ class WiseAgent:
         self.active: int | None = None
         self.target: Opportunity | None = None
         self._escape = Escape()
-        self._since = self._asked = self._scheduled = self._until = self._quiet_until = 0
+        self._since = self._asked = self._until = self._quiet_until = 0
         self._held = self._latest = 0
         self._anchor = (0.0, 0.0)
         self._executing = False

@@ -184,9 +184,9 @@ def _episodes(
     name: str,
     overrides: Overrides,
 ) -> Made:
-    from agentexp.wise.agent import EpisodeMemory
     from agentexp.wise.core import Controller, Explorer, Scheduler, VoxelWorld
     from agentexp.wise.methods import TaskMethod
+    from agentexp.wise.parts import EpisodeMemory
     from agentexp.wise.tasks import SparseTask
 
     if method.get("memory") is None or method.get("scheduler") is None:
