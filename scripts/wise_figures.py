@@ -54,8 +54,10 @@ def trajectories(env: str, methods: Mapping[str, tuple[Path, Mapping[str, Any]]]
     figure = Figure(figsize=(3.6 * wide, 3.9 * tall), layout="constrained")
     for panel in figure.subplots(tall, wide, squeeze=False).flat[len(names) :]:
         panel.set_axis_off()
+    low, high = extent([record for _, record in methods.values()])
     for panel, name in zip(figure.axes, names, strict=False):
         _panel(panel, name, methods[name][1])
+        panel.set(xlim=(low[0], high[0]), ylim=(high[1], low[1]))  # north, -z, is up
     figure.suptitle(env, fontsize=10)
     figure.savefig(path, dpi=140)
     return path
@@ -80,7 +82,15 @@ def _panel(panel: Any, name: str, record: Mapping[str, Any]) -> None:
             panel.plot(event["x"], event["z"], "x", color="black", markersize=6)
     panel.set_title(f"{name}: {said}", fontsize=8)
     panel.set(aspect="equal", xticks=[], yticks=[])
-    panel.invert_yaxis()  # north, -z, is up
+
+
+def extent(records: Sequence[Mapping[str, Any]]) -> tuple[np.ndarray, np.ndarray]:
+    """Corners of the square that holds all ways: one map, so one scale for all panels."""
+    ways = [record["notes"]["coverage"]["path"] for record in records]
+    ways += [[(event["x"], event["z"]) for event in record["notes"].get("wise", {}).get("events", ())] for record in records]
+    places = np.array([place for way in ways for place in way], float)
+    middle, half = (places.min(0) + places.max(0)) / 2, np.ptp(places, axis=0).max() / 2 + 4
+    return middle - half, middle + half
 
 
 def graphs(root: Path, out: Path) -> list[Path]:
