@@ -108,11 +108,11 @@ class Learner:
         """One optimiser step per inner epoch on this process' rows; returns numbers over all processes.
 
         Rows that neither the advantage nor the KL term touches are left out. Where no process has any row, nothing is updated
-        ("updated" 0): not even the optimiser's momentum moves the policy.
+        ("updated" 0): not even the optimiser's momentum moves the policy. Nor does a gradient that is not finite ("skipped").
         """
         update, sums = self.update, Sums()
         used = [sample for sample in samples if sample.weight and (sample.advantage or (update.beta and sample.kl))]
-        numbers: dict[str, float] = {"lr": update.rate(step), "grad_norm": 0.0, "updated": 0.0}
+        numbers: dict[str, float] = {"lr": update.rate(step), "grad_norm": 0.0, "updated": 0.0, "skipped": 0.0}
         for group in self._optimizer.param_groups:
             group["lr"] = update.rate(step)
         for epoch in range(update.inner_epochs):
@@ -121,8 +121,9 @@ class Learner:
             if not rounds:
                 break
             norm = self._epoch(epoch, batches, rounds, sums)
-            numbers["grad_norm"] = max(numbers["grad_norm"], norm)
-            numbers["updated"] += float(math.isfinite(norm))
+            usable = math.isfinite(norm)
+            numbers["updated" if usable else "skipped"] += 1.0
+            numbers["grad_norm"] = max(numbers["grad_norm"], norm) if usable else numbers["grad_norm"]
         return numbers | self._means(sums)
 
     def _epoch(self, epoch: int, batches: Sequence[Sequence[Sample]], rounds: int, sums: Sums) -> float:

@@ -173,7 +173,7 @@ class Training:
                 f"The loss of step {step + 1} is {made['loss']}. Lower trainer.lr, or try trainer.precision=fp32. The last "
                 "checkpoint is kept."
             )
-        if not math.isfinite(made["grad_norm"]):
+        if made["skipped"]:
             self.run.say(f"Step {step + 1}: the gradient was not finite and was not used.")
         rewards = [made[f"{kind}/reward"] for kind in ("task", "explore") if f"{kind}/reward" in made]
         mean = sum(rewards) / len(rewards) if rewards else float("nan")

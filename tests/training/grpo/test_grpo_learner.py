@@ -159,7 +159,7 @@ def test_a_gradient_that_is_no_number_is_not_used(tiny: Path, rolled: list[Row])
     made = learner(tiny)
     before = weights(made)
     told = made.step(0, [Sample(rolled[0], float("inf"), 1.0), *samples(rolled)[1:]])
-    assert told["updated"] == 0.0
+    assert told["updated"] == 0.0 and told["skipped"] == 1.0 and told["grad_norm"] == 0.0
     assert all(torch.equal(a, b) for a, b in zip(before, weights(made), strict=True))
 
 
