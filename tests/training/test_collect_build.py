@@ -1,6 +1,7 @@
 """From runs to data sets: filters, corrections, decontamination, equal budgets, cards."""
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from agentexp.envs.textcraft.world import TextCraft
 from agentexp.errors import UserError
 from agentexp.training.collect.build import Options, collect
 from agentexp.training.collect.dataset import COLUMNS, checksum, read_rows
-from agentexp.training.collect.decontaminate import HeldOut, fingerprints
+from agentexp.training.collect.decontaminate import HeldOut, fingerprints, worlds_to_check
 from agentexp.training.collect.filters import Thresholds, reason_against
 from agentexp.training.collect.gather import repeated
 from agentexp.training.collect.paradigm import corrected
@@ -176,6 +177,21 @@ def test_a_renamed_test_game_is_caught_in_alfworld() -> None:
     assert held_out.reason(planted(nearly)) == "same house and task"
     assert not any(held_out.reason(task) for task in env.tasks("train"))
     assert held_out.counts == {"alfworld/dev": 6, "alfworld/test": 12}
+
+
+def test_official_test_games_are_caught_where_they_are_installed() -> None:
+    official = (
+        Path(os.environ.get("AGENTEXP_SHARED") or Path(__file__).resolve().parents[2].parent / "shared") / "data" / "alfworld"
+    )
+    if not official.is_dir():
+        pytest.skip("the official games are not on this machine")
+    _, _, (word, env) = worlds_to_check(AlfWorld(), official)
+    held_out = HeldOut([(word, env)])
+    assert held_out.counts == {"alfworld/valid_seen (official)": 140, "alfworld/valid_unseen (official)": 134}
+    assert isinstance(env, AlfWorld)
+    twin = env.tasks("valid_unseen")[33]
+    planted = Task("copy", "alfworld", "train", spec={"task": twin.spec["task"], "problem": env.problem(twin).render()})
+    assert held_out.reason(planted) == "same game"
 
 
 def test_no_train_variation_of_scienceworld_is_held_out() -> None:

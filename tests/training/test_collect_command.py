@@ -43,7 +43,10 @@ def test_from_the_command_line_to_a_data_set(tmp_path: Path) -> None:
     arguments = ["collect", str(tmp_path / "out"), "--out", str(tmp_path / "data"), "--tokenizer", "characters"]
     result = CliRunner().invoke(app, [*arguments, "--match", "tokens", "--stages", "explore,act", "--min-coverage", "0.2"])
     assert result.exit_code == 0, result.output
-    assert result.output.splitlines()[-2:] == [str(tmp_path / "data" / "map"), str(tmp_path / "data" / "act")]
+    assert [line.removesuffix(" (JSON lines)") for line in result.output.splitlines()[-2:]] == [
+        str(tmp_path / "data" / "map"),
+        str(tmp_path / "data" / "act"),
+    ]
     rows = read_rows(tmp_path / "data" / "map")
     assert {row["stage"] for row in rows} == {"explore", "act"} and tuple(rows[0]) == tuple(COLUMNS)
     facts = json.loads((tmp_path / "data" / "act" / "collect.json").read_text())

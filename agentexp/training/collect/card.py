@@ -88,6 +88,7 @@ def _run(name: str, manifest: Mapping[str, Any], partial: bool | None) -> Facts:
         "seeds": manifest.get("seeds"),
         "partial": partial,
         "budget": config.get("budget"),
+        "mapping_steps": paradigm.get("mapping_steps"),
         "prompts": {key: paradigm[key] for key in PROMPT_SETTINGS if key in paradigm},
         "code": manifest.get("code", {}).get("commit"),
     }
@@ -195,10 +196,10 @@ def _settings(known: Facts) -> str:
     lines = []
     for run in known["runs"]:
         prompts = " ".join(f"{key}={_plain(value)}" for key, value in run["prompts"].items())
-        budget = run["budget"] or {}
+        budget, drawn = run["budget"] or {}, " or ".join(map(str, run["mapping_steps"] or ()))
         lines.append(
             f"- `{run['name']}`: {run['env']}/{run['split']}, teacher {run['teacher']}, seeds {run['seeds']}, budget "
-            f"{budget.get('mapping')}+{budget.get('acting')}, {prompts}" + (" (partial run)" if run["partial"] else "")
+            f"{drawn or budget.get('mapping')}+{budget.get('acting')}, {prompts}" + (" (partial run)" if run["partial"] else "")
         )
     return "## Where it comes from\n\n" + "\n".join(lines) + f"\n\n{_advice(known)}"
 
