@@ -43,7 +43,8 @@ def test_from_the_command_line_to_a_data_set(tmp_path: Path) -> None:
     arguments = ["collect", str(tmp_path / "out"), "--out", str(tmp_path / "data"), "--tokenizer", "characters"]
     result = CliRunner().invoke(app, [*arguments, "--match", "tokens", "--stages", "explore,act", "--min-coverage", "0.2"])
     assert result.exit_code == 0, result.output
-    assert [line.removesuffix(" (JSON lines)") for line in result.output.splitlines()[-2:]] == [
+    folders = [line.removesuffix(" (JSON lines)") for line in result.output.splitlines()[-2:]]
+    assert folders == [
         str(tmp_path / "data" / "map"),
         str(tmp_path / "data" / "act"),
     ]
