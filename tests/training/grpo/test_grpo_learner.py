@@ -32,12 +32,22 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_tiny(tmp_path_factory.mktemp("tiny"))
 
 
+SAID: list[list[int]] = []  # what the tiny model sampled for `rolled`, call by call
+
+
 @pytest.fixture(scope="module")
 def rolled(tiny: Path) -> list[Row]:
     """Rows that the tiny model sampled in a world, at temperature 1.3."""
     base = Base(path=str(tiny), device="cpu")
     model = TransformersModel.of(base.load_model(), base.load_tokenizer(), tokens=True, batch=4, n_threads=1)
-    env = ToyRooms()
+    env, take = ToyRooms(), model.take
+
+    def remembered(prefix: str) -> Any:
+        found = take(prefix)
+        SAID.extend(list(call.tokens) for calls in found.values() for call in calls)
+        return found
+
+    model.take = remembered  # type: ignore[method-assign]
 
     async def play() -> list[Row]:
         await model.start()
@@ -73,6 +83,17 @@ def test_the_trainer_computes_the_log_probabilities_that_the_sampler_recorded(ti
         assert values == pytest.approx(recorded, abs=2e-4)
     assert sum(map(len, found)) == sum(row.n_trained for row in rolled) > 0
     assert {row.temperature for row in rolled} == {1.3}
+
+
+def test_trained_tokens_are_those_that_were_sampled_and_no_round_trip_through_text_would_give_them(
+    tiny: Path, rolled: list[Row]
+) -> None:
+    """Case R01: byte-pair encoding is not one-to-one."""
+    trained = [token for row in rolled for token, on in zip(row.ids, row.trained, strict=True) if on]
+    assert sorted(trained) == sorted(token for tokens in SAID for token in tokens) and len(SAID) == 12
+    tokenizer = Base(path=str(tiny), device="cpu").load_tokenizer()
+    again = [tokenizer(tokenizer.decode(tokens), add_special_tokens=False).input_ids for tokens in SAID]
+    assert again != SAID
 
 
 def test_the_first_step_has_ratio_1_and_no_kl(tiny: Path, rolled: list[Row]) -> None:
