@@ -288,6 +288,7 @@ def require(command: str, trainer: Trainer) -> None:
 
 def set_threads(threads: int | None) -> None:
     """Tell torch how many threads to use. A launcher that has set OMP_NUM_THREADS decides when `threads` is None."""
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")  # before TRL is imported, which reports its use
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch: waiting threads take no core from an environment
     if threads is None and os.environ.get("OMP_NUM_THREADS"):
         return

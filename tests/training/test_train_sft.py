@@ -276,3 +276,19 @@ def test_episodes_are_played_on_the_way_by_agentexps_own_runner(tmp_path):
     bad = {**config, "evaluation": {"split": "nowhere"}}
     with pytest.raises(UserError, match="nowhere is not a split of toy"):
         Evaluation(bad, Overrides())
+
+
+def test_killed_after_the_last_step_only_the_model_is_written(tmp_path):
+    from agentexp.training import sft_loop
+
+    def killed(*_):
+        raise FatalError("killed")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sft_loop, "save", killed)
+        with pytest.raises(FatalError):
+            job(tmp_path, trainer(epochs=1)).run()
+    before = read_metrics(tmp_path)
+    _, lines, summary = trained(tmp_path, epochs=1)
+    assert lines == before and summary["status"] == "finished" and summary["trained_tokens"] == lines[-1]["trained_tokens"]
+    assert (tmp_path / "model" / "model.safetensors").is_file()
