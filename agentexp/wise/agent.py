@@ -179,9 +179,12 @@ class WiseAgent:
             near = frame.pose.distance(there.x, there.z) <= self.recall_radius
             found = self.memory.candidates(subtask, frame if near else replace(frame, pose=there))
             found = [one for one in found if there.distance(one.x, one.z) <= self.recall_radius]
-        if i == self.active and self.target is not None and not found:
-            return [self.target]
-        return found
+        if i != self.active or self.target is None:
+            return found
+        if self.mode == "execute":
+            # What is being worked on is here, wherever it was seen from; or walking up to it would be a cost of navigation.
+            return [replace(self.target, x=frame.pose.x, z=frame.pose.z), *found]
+        return found or [self.target]
 
     def _go_on(self, offers: Sequence[Opportunity], frame: Frame) -> None:
         """Keep the target, or take the best offer where there is none, it is old, or the thing is in view now."""

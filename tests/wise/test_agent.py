@@ -99,6 +99,14 @@ def test_the_scheduler_takes_what_appears_on_the_way_and_the_fixed_order_does_no
     assert "preemptions" not in waited["agent"]["counts"]
 
 
+def test_what_is_being_worked_on_is_not_dropped_for_what_is_not_known() -> None:
+    # Without affordances beef, third in the queue and in view, is worth just as much as water that was never seen.
+    things: list[list[Any]] = [["cow", 24, 33], ["cow", 14, 24], ["cow", 34, 24], ["cow", 24, 14]]
+    for seed in range(4):
+        record, _ = run(agent(), abc_sparse(spawn_count=0), seed, 60, things=things)
+        assert record["agent"]["counts"].get("preemptions", 0) <= 2, record["agent"]["counts"]
+
+
 def test_opportunities_may_go_away() -> None:
     class Leaving(SmallWorld):
         def command(self, text: str, **values: Any) -> None:
