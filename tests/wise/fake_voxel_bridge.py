@@ -9,6 +9,7 @@ import base64
 import json
 import math
 import os
+import shutil
 import struct
 import subprocess
 import sys
@@ -18,13 +19,19 @@ import time
 SIZE = 16
 
 
+def leave() -> None:
+    """As node does: remove the folder for temporary files, end the group."""
+    shutil.rmtree(os.environ["TMPDIR"], ignore_errors=True)
+    os.killpg(os.getpgrp(), 9)
+
+
 def watch() -> None:
     """The same lifeline as node's."""
     descriptor = int(os.environ["AGENTEXP_LIFELINE"])
 
     def wait() -> None:
         os.read(descriptor, 1)
-        os.killpg(os.getpgrp(), 9)
+        leave()
 
     threading.Thread(target=wait, daemon=True).start()
 
@@ -89,7 +96,7 @@ def main(mode: str) -> None:
         sys.stdout.flush()
     if mode == "deaf":
         time.sleep(600)
-    os.killpg(os.getpgrp(), 9)
+    leave()
 
 
 main(sys.argv[1] if len(sys.argv) > 1 else "")

@@ -158,7 +158,7 @@ def test_calls_are_answered_in_order() -> None:
     finally:
         bridge.close()
         bridge.close()
-    assert not bridge.alive and gone(bridge.pid)
+    assert not bridge.alive and gone(bridge.pid) and not Path(bridge._folder).exists()
     with pytest.raises(EngineError, match="closed"):
         bridge.call("act")
 
@@ -210,16 +210,18 @@ def test_it_dies_with_python_even_after_sigkill(mode: str, tmp_path: Path) -> No
         "from agentexp.wise.worlds.voxel.bridge import Bridge\n"
         f"b = Bridge([sys.executable, {str(FAKE)!r}, {mode!r}])\n"
         "b.call('reset', size=32)\n"
-        "print(b.pid, b._said().split()[-1] if 'child' in b._said() else b.pid, flush=True)\n"
+        "print(b._folder, b.pid, b._said().split()[-1] if 'child' in b._said() else b.pid, flush=True)\n"
         "time.sleep(600)\n"
     )
     parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
     assert parent.stdout is not None
-    pids = [int(word) for word in parent.stdout.readline().split()]
+    folder, *words = parent.stdout.readline().split()
+    pids = [int(word) for word in words]
     os.kill(parent.pid, signal.SIGKILL)
     parent.wait()
     parent.stdout.close()
     assert len(pids) == 2 and all(gone(pid) for pid in pids)
+    assert not Path(folder).exists()
 
 
 # ---------------------------------------------------------------------------------------------------------------- world

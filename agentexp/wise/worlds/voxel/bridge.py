@@ -12,6 +12,7 @@ import itertools
 import json
 import os
 import selectors
+import shutil
 import subprocess
 import tempfile
 import time
@@ -23,7 +24,7 @@ from agentexp.envs.lifeline import kill_group
 from agentexp.errors import EngineError, EngineTimeout, UserError
 
 STOP_SECONDS = 3.0
-LIFELINE = "AGENTEXP_LIFELINE"
+LIFELINE, FOLDER = "AGENTEXP_LIFELINE", "agentexp-voxel-"
 BLOCK = 1 << 16
 
 
@@ -42,6 +43,7 @@ class Bridge:
     def __init__(self, command: Sequence[str], name: str = "The voxel world", env: Mapping[str, str] | None = None) -> None:
         self.name = name
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `_end`
+        self._folder = tempfile.mkdtemp(prefix=FOLDER)  # for what the processes write (Chromium's profile)
         watched, lifeline = os.pipe()
         try:
             self._child = subprocess.Popen(
@@ -50,17 +52,18 @@ class Bridge:
                 stdout=subprocess.PIPE,
                 stderr=self._log,
                 pass_fds=(watched,),
-                env={**(os.environ if env is None else env), LIFELINE: str(watched)},
+                env={**(os.environ if env is None else env), LIFELINE: str(watched), "TMPDIR": self._folder},
                 start_new_session=True,
                 bufsize=0,
             )
         except OSError as error:
             os.close(lifeline)
             self._log.close()
+            os.rmdir(self._folder)
             raise EngineError(f"{name} could not start {command[0]}: {error}.") from error
         finally:
             os.close(watched)
-        self._finalizer = weakref.finalize(self, _end, self._child, lifeline, self._log)
+        self._finalizer = weakref.finalize(self, _end, self._child, lifeline, self._log, self._folder)
         assert self._child.stdout is not None
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._child.stdout, selectors.EVENT_READ)
@@ -156,7 +159,7 @@ class Bridge:
         return "It said: " + " | ".join(lines)[-900:] if lines else "It said nothing."
 
 
-def _end(child: subprocess.Popen[bytes], lifeline: int, log: IO[bytes]) -> None:
+def _end(child: subprocess.Popen[bytes], lifeline: int, log: IO[bytes], folder: str) -> None:
     for file in (child.stdin, child.stdout):
         if file is not None:
             with contextlib.suppress(OSError):  # the pipe's other end may be gone
@@ -167,3 +170,8 @@ def _end(child: subprocess.Popen[bytes], lifeline: int, log: IO[bytes]) -> None:
     child.wait()
     os.close(lifeline)
     log.close()
+    for pause in (0.0, 0.1, 0.5):  # what was killed may not be gone yet
+        time.sleep(pause)
+        shutil.rmtree(folder, ignore_errors=True)
+        if not os.path.exists(folder):
+            break

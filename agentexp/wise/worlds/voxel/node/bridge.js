@@ -1,7 +1,8 @@
 'use strict'
 // The process behind bridge.py: JSON lines in, JSON lines out, one request at a time. One world per process.
 
-require('./lifeline').watch()
+const lifeline = require('./lifeline')
+lifeline.watch()
 const readline = require('readline')
 const { PassThrough, Writable } = require('stream')
 
@@ -269,7 +270,7 @@ function versions ({ version }) {
 
 function end (code) {
   if (world) world.close()
-  if (code === 0 && process.env.AGENTEXP_LIFELINE) process.kill(-process.pid, 'SIGKILL') // our group, with whatever is left in it
+  if (code === 0) lifeline.leave()
   process.exit(code)
 }
 

@@ -80,9 +80,9 @@ class Chromium {
     return result.value
   }
 
+  /** The folder is within the one that bridge.py made, and goes with that. */
   close () {
     this.child.kill('SIGKILL')
-    fs.rmSync(this.folder, { recursive: true, force: true, maxRetries: 5 })
   }
 }
 
