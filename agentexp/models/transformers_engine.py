@@ -104,7 +104,7 @@ class Engine:
             if self._closing:
                 raise ModelError("The transformers engine has been closed.")
             self._waiting.append(job)
-            self._ready.notify()
+            self._ready.notify_all()
         return job.future
 
     def change(self, action: Callable[[], None]) -> None:
@@ -114,8 +114,9 @@ class Engine:
             ModelError: calls are in flight.
         """
         with self._ready:
-            if self._rows or self._waiting:
+            if not all(job.future.cancelled() for job in (*self._rows, *self._waiting)):
                 raise ModelError("Weights cannot be changed while calls are in flight.")
+            self._ready.wait_for(lambda: not self._rows and not self._waiting)  # the thread drops calls that were given up
             action()
             self.parked.clear()
             self.forward.cache.clear()
@@ -124,7 +125,7 @@ class Engine:
         """Fail what waits and runs, and end the thread."""
         with self._ready:
             self._closing = True
-            self._ready.notify()
+            self._ready.notify_all()
         self._thread.join()
         self.parked.clear()
         self.forward.cache.clear()
@@ -155,6 +156,7 @@ class Engine:
             jobs = [*self._rows, *self._waiting]
             self._rows.clear()
             self._waiting.clear()
+            self._ready.notify_all()
         for job in jobs:
             if job.future.set_running_or_notify_cancel():
                 job.future.set_exception(error)
@@ -168,6 +170,7 @@ class Engine:
             with self._ready:
                 for job in [job for job in self._waiting if job.future.cancelled()]:
                     self._waiting.remove(job)
+                self._ready.notify_all()
                 group = self._group(list(self._waiting))
                 for job in group:
                     self._waiting.remove(job)
@@ -274,3 +277,4 @@ class Engine:
                 self.forward.cache.copy(last, row, len(moved.ids) - (0 if moved.candidates else 1))
                 self._rows[row] = moved
             self._rows.pop()
+            self._ready.notify_all()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import pickle
+import threading
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -289,11 +290,20 @@ def test_weights_of_a_trainer(folder: Path, request_for: Make) -> None:
         assert third.logprobs == pytest.approx(first.logprobs, abs=1e-5)
         with pytest.raises(ModelError, match="of another model"):
             model.update_weights({"nothing": torch.zeros(1)})
-        running = asyncio.ensure_future(model.chat(request_for("x", sampling=Sampling(1.0, 200, seed=1))))
+        assert model._engine is not None
+        forward, gate = model._engine.forward, threading.Event()
+        whole = forward.append
+
+        def held(*args: Any) -> Any:
+            gate.wait(60)
+            return whole(*args)
+
+        forward.append = held  # type: ignore[method-assign]
+        running = asyncio.ensure_future(model.chat(request_for("x", sampling=sampling)))
         await asyncio.sleep(0.01)
-        if not running.done():
-            with pytest.raises(ModelError, match="in flight"):
-                model.update_weights()
+        with pytest.raises(ModelError, match="in flight"):
+            model.update_weights()
+        gate.set()
         await running
         await model.close()
         own(torch.tensor([[1, 2]])).logits.sum().backward()  # nothing that sampling left behind hinders training
@@ -354,6 +364,11 @@ def test_a_call_that_is_given_up_leaves_the_others_alone(folder: Path, request_f
         for task in lost:
             task.cancel()
         reply = await kept
+        given_up = asyncio.ensure_future(model.chat(request_for("B room.", chat="g", sampling=sampling)))
+        await asyncio.sleep(0.05)
+        given_up.cancel()
+        await asyncio.sleep(0)
+        model.update_weights()  # waits for the thread to let go of what was given up
         alone = await model.chat(request_for("A room.", chat="z", sampling=Sampling(1.0, 40, seed=7)))
         assert reply.token_ids == alone.token_ids
 
