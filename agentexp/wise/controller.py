@@ -52,7 +52,7 @@ AT_TRUNK = 12.0  # pitch, degrees
 PRESSES = {"log": 66, "sand": 20, "grass": 24, "stone": 16, "tallgrass": 4}  # ticks until what was dug must have come off
 IN_VAIN = 30  # the same for anything else
 STEPS = 14  # ticks of going nearer then, to pick it up
-GATHERING = 50  # ticks for walking to where something fell
+GATHERING = 90  # ticks for walking to where something fell
 SPECK = 6  # pixels of ground or trunk below which it is a mistake, mostly
 LARGE = 12  # pixels of what is believed while something is picked up
 KEPT = 80  # ticks that a place is walked to without seeing it
@@ -117,7 +117,7 @@ class ScriptedController:
         self._pressed = 0
         self._nearer = 0
         self._gather_until = -1
-        self._fallen = (0.0, 0.0)  # where it was struck last: what it drops lies near there
+        self._fallen: list[tuple[float, float]] = []  # where it was struck last, and around: what it drops lies there
         self._search = 0
         self._stroll: tuple[float, float] | None = None
 
@@ -227,7 +227,7 @@ class ScriptedController:
             use=aimed and skill.key == "use",
         )
         if aimed and skill.key == "attack" and skill.looks_for in MOBS:
-            self._gather_until, self._fallen = frame.tick + GATHERING, (x, z)
+            self._gather_until, self._fallen = frame.tick + GATHERING, _around(pose, x, z)
         return self.walker.keep(frame, control, jumps=skill.looks_for in MOBS or not cut_off)
 
     @staticmethod
@@ -239,8 +239,10 @@ class ScriptedController:
     def _unseen(self, frame: Frame, skill: Skill) -> Control:
         """Where it was seen last; where something must have fallen; else look around, and stroll."""
         if frame.tick <= self._gather_until:
-            if frame.pose.distance(*self._fallen) > 0.5:
-                return self.walker.step(frame, *self._fallen)
+            if self._fallen and frame.pose.distance(*self._fallen[0]) < 0.5:
+                del self._fallen[0]
+            if self._fallen:
+                return self.walker.step(frame, *self._inside(*self._fallen[0]))
             self._gather_until = -1
         old = self._spotted
         if old is not None and frame.tick <= old.tick + KEPT:
@@ -268,3 +270,10 @@ class ScriptedController:
 def _middle(blob: Blob) -> float:
     """Column to turn to: of an animal its middle, of ground and trees where they are nearest."""
     return blob.column if blob.name in MOBS else blob.foot
+
+
+def _around(pose: Pose, x: float, z: float, far: float = 1.7) -> list[tuple[float, float]]:
+    """A place, the one behind it as seen from the pose, and those beside it."""
+    length = max(pose.distance(x, z), 1e-6)
+    dx, dz = (x - pose.x) / length * far, (z - pose.z) / length * far
+    return [(x, z), (x + dx, z + dz), (x - dz, z + dx), (x + dz, z - dx)]

@@ -44,7 +44,7 @@ def reference(terrain: Terrain, eye: Eye, rays: Rays) -> tuple[np.ndarray, np.nd
         j = np.floor(eye.z + way[1] * t).astype(int) + terrain.pad
         for r in range(rays.height):
             y = eye.height - (rays.down[r] + np.tan(np.deg2rad(eye.pitch))) * t
-            leaves = (y < terrain.leaf_high[i, j]) & (y > terrain.leaf_low[i, j])
+            leaves = (y < terrain.leaf_high[i, j]) & (y > terrain.leaf_low[i, j]) & (y > terrain.top[i, j])
             hit = np.flatnonzero((y <= terrain.top[i, j]) | leaves)
             if len(hit):
                 depth[r, c], leaf[r, c] = t[hit[0]], leaves[hit[0]]
