@@ -30,7 +30,7 @@ REPORT  = $(AGENTEXP) report $(1) $(RUNS) --out $(TABLES)
 .PHONY: help setup setup-all demo test test-all check docs bench clean figures \
 	table1 table2 table3 table4 table5 table7 table8 ecc-table1 ecc-table2 ecc-table3 ecc-table5 ecc-table6 \
 	wise-table1 wise-table2 wise-table3 wise-table5 wise-table6 wise-table7 wise-table8 wise-table9 wise-table10 wise-table11 \
-	wise-table12 wise-figures wise-bench wise-voxel ttx-table6 ttx-figures
+	wise-table12 wise-figures wise-bench wise-voxel ttx-table6 ttx-figures learn-small
 .NOTPARALLEL:  # two jobs must not write one run folder
 
 help:  ## list the targets
@@ -218,3 +218,6 @@ wise-voxel: setup-all  ## WISE in a real voxel world: installs the node packages
 
 clean:  ## remove build leftovers (keeps outputs and the virtual environment)
 	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+learn-small: setup-all  ## training at small scale: MAP and ACT data, SFT, evaluation, GRPO (hours on two cores; resumes)
+	AGENTEXP=$(AGENTEXP) scripts/learn_small.sh $(OUT)/learn

@@ -38,7 +38,7 @@ def run_size(record: Record, at: Any) -> Part | None:
 def subtask(record: Record, at: Any) -> Part | None:
     """Whether an item was obtained; `at`: its place in the task's own order, from 1."""
     rows = record["notes"].get(NOTE, {}).get("done", ())
-    return (float(rows[at - 1]["tick"] is not None), 1.0) if len(rows) >= at else None
+    return (float(rows[at - 1]["tick"] is not None), 1.0) if at is not None and len(rows) >= at else None
 
 
 def memory(name: str) -> Of:

@@ -26,7 +26,7 @@ def test_all_are_there():
         *("ecc-table1", "ecc-table2", "ecc-table3", "ecc-table5", "ecc-table6", "ecc-fig3", "ecc-fig4"),
         *("ttx-table6", "ttx-fig4", "ttx-fig5"),
         *("table2", "table7"),
-        *("wise-table1", "wise-table3"),
+        *(f"wise-table{n}" for n in ("1", "2", "3", "3b", "5", "6", "7", "8", "9", "10", "11", "12")),
     }
     assert [name for name in ALL if load_spec(name).chart] == [name for name in ALL if "fig" in name]
 
@@ -63,12 +63,13 @@ def test_every_published_number_stands_in_a_cell(tmp_path, name):
     shown = [
         cell.published for panel in table.panels for _, cells in panel.rows for cell in cells if cell.published is not None
     ]
-    expected = sorted(numbers(published_value(*load_spec(name).published, "rows")))
+    section = published_value(*load_spec(name).published)
+    expected = sorted(numbers(section.get("modules" if name == "wise-table3b" else "rows")))
     remaining = sorted(shown)
     for number in expected:
         assert number in remaining, f"{name}: {number} is not shown"
         remaining.remove(number)
-    assert expected
+    assert expected or "LOST" in section["cells"]
 
 
 def test_differences_are_the_papers(tmp_path):
