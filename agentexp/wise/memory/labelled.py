@@ -93,6 +93,7 @@ class LabelMemory(FeatureMemory):
         self._known: dict[tuple[str, str, str], float] = {}
         self.records: dict[int, Record] = {}
         self.labels: list[tuple[str, str, Record]] = []
+        self._shown: dict[tuple[str, str], list[Record]] = {}
         self.answers: list[Grounded] = []
 
     def _settings(self, world: object) -> dict[str, Any]:
@@ -159,17 +160,22 @@ class LabelMemory(FeatureMemory):
     def _learn(self, found: Grounded) -> None:
         self.answers.append(found)
         self.labels += [(name, found.labels[name], found.record) for name in found.entities]
+        for name in found.entities:  # the same by name: a query looks at few of them
+            self._shown.setdefault((name, found.labels[name]), []).append(found.record)
 
     def _semantic(self, subtask: Subtask, frame: Frame) -> Iterator[Candidate]:
         text = query_text(subtask, self.text_query)
         vector, _ = self._text(subtask)
-        for name, said, record in self.labels:
+        for (name, said), records in self._shown.items():
             key = (text, name, said)
             if key not in self._known:
                 self._known[key] = max(self._alike(text, name), self._alike(text, said))
-            if self._known[key] >= self.likeness_threshold and self.bans.allows(subtask.target, record.pose, record.tick):
-                similarity = float(record.embedding @ vector)
-                yield Candidate(record.id, record.pose, record.tick, similarity, 0.0, name, likeness=self._known[key])
+            if self._known[key] < self.likeness_threshold:
+                continue
+            for record in records:
+                if self.bans.allows(subtask.target, record.pose, record.tick):
+                    similarity = float(record.embedding @ vector)
+                    yield Candidate(record.id, record.pose, record.tick, similarity, 0.0, name, likeness=self._known[key])
 
 
 class SaegMemory(LabelMemory):
