@@ -91,23 +91,34 @@ class TTExplore:
     async def _play(self, ro: Rollout, start: Step) -> None:
         thoughts: list[dict[str, Any]] = []
         ro.note(THOUGHTS, thoughts)
-        actor, style = self.actor, self.actor.style
-        block = render("ttexplore/actor", ro.task.env, style=style)
-        talk = Dialogue(ro, actor.system(ro.env.card, ro.task.env, block), self.keep)
+        actor, talk = self.actor, self.dialogue(ro)
         text = actor.first(start, ro.steps_left, ro.goal)
         while ro.steps_left > 0 and not ro.step.done:  # so nobody is asked for a thought that no step can follow
-            guidance = ""
             reason = self.due(ro.history, thoughts[-1]["step"] if thoughts else 0)
-            if reason:
-                thought = await self._think(ro, start, reason, thoughts)
-                if thought.text:
-                    guidance = render(
-                        "ttexplore/guidance", ro.task.env, style=style, step=len(ro.history), deepthink=thought.text
-                    )
-                    kept = [*ro.knowledge.get("guidance", ()), thought.text]
-                    ro.knowledge["guidance"] = kept if self.keep is None else kept[-self.keep :]
+            guidance = await self.advise(ro, start, reason, thoughts) if reason else ""
             turn = await ro.turn(talk.say(text, guidance), actor.form)
             text = actor.next(turn.step, ro.steps_left)
+
+    def dialogue(self, ro: Rollout) -> Dialogue:
+        """The actor's conversation with its system prompt; nothing is said yet."""
+        block = render("ttexplore/actor", ro.task.env, style=self.actor.style)
+        return Dialogue(ro, self.actor.system(ro.env.card, ro.task.env, block), self.keep)
+
+    async def advise(self, ro: Rollout, start: Step, reason: str, thoughts: list[dict[str, Any]]) -> str:
+        """Ask the thinker now; what the actor is told, empty where the thought could not be read.
+
+        Args:
+            ro: the episode; the thought also goes into `ro.knowledge["guidance"]`.
+            start: answer to the reset.
+            reason: for the record.
+            thoughts: gets an entry.
+        """
+        thought = await self._think(ro, start, reason, thoughts)
+        if not thought.text:
+            return ""
+        kept = [*ro.knowledge.get("guidance", ()), thought.text]
+        ro.knowledge["guidance"] = kept if self.keep is None else kept[-self.keep :]
+        return render("ttexplore/guidance", ro.task.env, style=self.actor.style, step=len(ro.history), deepthink=thought.text)
 
     def due(self, history: Sequence[tuple[str, Step]], last: int = 0) -> str:
         """Why it is time to think before the next step: "schedule", "stuck", or empty if it is not.

@@ -19,6 +19,7 @@ from agentexp.training.grpo.learner import Learner, Update
 
 if TYPE_CHECKING:
     from agentexp.training.grpo.trainer import GrpoTrainer
+    from agentexp.training.thinker.trainer import ThinkerTrainer
 
 
 @dataclass(slots=True)
@@ -29,14 +30,14 @@ class Setup:
         window: most tokens of one conversation: the rollout's cap, or what the model can take.
     """
 
-    settings: GrpoTrainer
+    settings: GrpoTrainer | ThinkerTrainer
     accelerator: Any
     learner: Learner
     tokenizer: Any
     window: int
 
     @staticmethod
-    def of(settings: GrpoTrainer) -> Setup:
+    def of(settings: GrpoTrainer | ThinkerTrainer) -> Setup:
         """Load everything.
 
         Raises:
@@ -109,11 +110,11 @@ def _quieten() -> None:
     warnings.filterwarnings("ignore", category=FutureWarning, module=r"torch|accelerate|transformers|peft|deepspeed")
 
 
-def _update(settings: GrpoTrainer) -> Update:
+def _update(settings: GrpoTrainer | ThinkerTrainer) -> Update:
     return Update(**{name: getattr(settings, name) for name in Update.__dataclass_fields__})
 
 
-def _with_adapters(model: Any, settings: GrpoTrainer) -> Any:
+def _with_adapters(model: Any, settings: GrpoTrainer | ThinkerTrainer) -> Any:
     try:
         from peft import LoraConfig, get_peft_model
     except ImportError as error:
