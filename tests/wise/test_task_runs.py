@@ -93,7 +93,7 @@ def test_a_vision_endpoint_that_fails_in_every_way_ends_no_episode(tmp_path: Pat
 
 
 def test_an_endpoint_that_dies_during_the_run_ends_no_episode(tmp_path: Path) -> None:
-    with spawn("--script", json.dumps([{"do": "die", "down": 600}]), "--policy", '{"frames": []}', "--no-log") as url:
+    with spawn("--script", json.dumps(["die"] * 4), "--policy", '{"frames": []}', "--no-log") as url:
         run(
             tmp_path,
             "vision=openai",
