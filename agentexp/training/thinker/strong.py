@@ -9,11 +9,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from agentexp.core import Task
+from agentexp.core import Model, Paradigm, Task
 from agentexp.errors import FatalError, UserError
 from agentexp.export.sources import find_sources
 from agentexp.models.scripted import ScriptedModel
 from agentexp.paradigms.react import Form, ReAct
+from agentexp.paradigms.ttexplore import TTExplore
 from agentexp.records import episode_to_json
 from agentexp.rollout import Budget, Lease, run_episode
 from agentexp.training.grpo.world import TrainingWorld
@@ -71,27 +72,41 @@ class Runs:
 
 
 class Played:
-    """A scripted expert, played when it is asked for. For controls, tests and smoke runs.
+    """A scripted agent, played when it is asked for. For controls, tests and smoke runs.
+
+    An expert that knows a hidden rule obeys it before anybody would notice, so none of its sub-tasks is about the rule; an
+    actor with a thinker meets it and overcomes it, as a strong model would.
 
     Args:
         policy: see `ScriptedModel`.
+        thinker: policy of its thinker; None = it has none.
+        every: steps between two thoughts.
         episodes: the first N instances of the training split.
         max_steps: of an episode.
     """
 
-    def __init__(self, policy: str = "oracle", episodes: int = 16, max_steps: int = 50) -> None:
-        if min(episodes, max_steps) < 1:
-            raise UserError("trainer.strong.episodes and trainer.strong.max_steps must be at least 1.")
-        self.policy, self.episodes, self.max_steps = policy, episodes, max_steps
+    def __init__(
+        self, policy: str = "oracle", thinker: str | None = None, every: int = 3, episodes: int = 16, max_steps: int = 50
+    ) -> None:
+        if min(episodes, max_steps, every) < 1:
+            raise UserError("trainer.strong: episodes, max_steps and every must be at least 1.")
+        self.policy, self.thinker, self.every = policy, thinker, every
+        self.episodes, self.max_steps = episodes, max_steps
 
     async def trajectories(self, world: TrainingWorld, lease: Lease, form: Form, counts: Counter[str]) -> list[Trajectory]:
         """See `Strong`."""
-        expert, react = ScriptedModel(policy=self.policy), ReAct(form=form, show_admissible=False)
-        expert.check(world.env)
+        models: dict[str, Model] = {"actor": ScriptedModel(policy=self.policy)}
+        paradigm: Paradigm = ReAct(form=form, show_admissible=False)
+        if self.thinker is not None:
+            models["thinker"] = ScriptedModel(policy=self.thinker)
+            paradigm = TTExplore(every=self.every, form=form, show_admissible=False)
+        for model in models.values():
+            if isinstance(model, ScriptedModel):
+                model.check(world.env)
         found: dict[str, Trajectory] = {}
 
         async def one(task: Task) -> Mapping[str, Any]:
-            episode = await run_episode(task, world.env, lease, {"actor": expert}, react, Budget(0, self.max_steps))
+            episode = await run_episode(task, world.env, lease, models, paradigm, Budget(0, self.max_steps))
             record: Mapping[str, Any] = json.loads(episode_to_json(episode))
             return record
 

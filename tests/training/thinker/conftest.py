@@ -1,0 +1,6 @@
+"""The kit of the GRPO tests serves here as well."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "grpo"))
