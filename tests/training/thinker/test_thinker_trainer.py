@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -161,3 +166,31 @@ def test_refusals(tiny: str, tmp_path: Path) -> None:
     for wrong in ({"thoughts": 1}, {"nodes": 0}, {"held_out": 1.0}, {"max_steps": 0, "coldstart": None}, {"lr": 0.0}):
         with pytest.raises(UserError, match="trainer"):
             trainer(tiny, **wrong)
+
+
+@pytest.mark.slow
+def test_a_killed_command_goes_on(tmp_path: Path, tiny: str) -> None:
+    """SIGKILL in RL, the same command again: the nodes and the weights of a training without interruption."""
+    command = [sys.executable, "-m", "agentexp", "train-thinker", "+experiment=smoke", f"base.path={tiny}", "threads=1"]
+    command += ["trainer.save_every=1", "trainer.max_steps=6", "resume=ignore", f"trainer.data={tmp_path / 'data'}"]
+    environ = {**os.environ, "OMP_WAIT_POLICY": "PASSIVE", "OMP_NUM_THREADS": "1"}
+    killed = [*command, f"output_root={tmp_path / 'killed'}"]
+    process = subprocess.Popen(killed, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 200
+    while time.monotonic() < deadline and process.poll() is None:
+        if any(file.read_bytes().count(b"\n") >= 6 for file in tmp_path.rglob("rollouts.jsonl")):
+            break
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    (folder,) = (tmp_path / "killed" / "train-thinker").iterdir()
+    assert not (folder / "summary.json").exists()
+    again = subprocess.run(killed, env=environ, capture_output=True, text=True)
+    assert again.returncode == 0, again.stderr
+    assert "Going on from RL step" in again.stderr
+    whole = subprocess.run([*command, f"output_root={tmp_path / 'whole'}"], env=environ, capture_output=True, text=True)
+    assert whole.returncode == 0, whole.stderr
+    (other,) = (tmp_path / "whole" / "train-thinker").iterdir()
+    assert same(folder / "model", other / "model")
+    first, second = (lines(run / "rollouts.jsonl") for run in (folder, other))
+    assert [line["node"] for line in first] == [line["node"] for line in second] and len(first) == 18
