@@ -9,7 +9,6 @@ can be kept where the actor would have succeeded anyway: `alone` of the node tel
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,10 +19,9 @@ from agentexp.core import Model
 from agentexp.errors import UserError
 from agentexp.store import write_json
 from agentexp.training.core import Interrupted
-from agentexp.training.grpo.rollouts import first_of
 from agentexp.training.thinker.lines import Lines, read_lines, replace_lines
 from agentexp.training.thinker.nodes import Node
-from agentexp.training.thinker.player import Player
+from agentexp.training.thinker.player import Player, each
 
 _REPEAT = 3_000_000  # see `data`
 
@@ -106,16 +104,10 @@ class Collector:
         with Lines(path) as lines:
 
             async def one(node: Node) -> None:
-                if not self.stopping():
-                    done[node.name] = await self._node(node)
-                    lines.append(done[node.name])
+                done[node.name] = await self._node(node)
+                lines.append(done[node.name])
 
-            try:
-                async with asyncio.TaskGroup() as tasks:
-                    for node in todo:
-                        tasks.create_task(one(node))
-            except ExceptionGroup as errors:
-                raise first_of(errors) from errors
+            await each(todo, one, self.player.concurrency, self.stopping)
         if any(node.name not in done for node in wanted):
             raise Interrupted
         return self._finish(nodes, [(node, done[node.name]) for node in wanted])
@@ -125,7 +117,9 @@ class Collector:
         for i in range(self.settings.thoughts):
             outcome = await self.player.from_node(node, _REPEAT + node.x * 100 + i, thinker=self.teacher)
             entry: dict[str, Any] = {"fate": outcome.fate, "status": outcome.status, "helped": outcome.reached}
-            if outcome.fate == "ok" and outcome.thought:
+            if outcome.status == "cut":  # the thinker would learn to end in the middle of a sentence
+                entry["helped"] = False
+            elif outcome.fate == "ok" and outcome.thought:
                 prompt = [message._asdict() for message in outcome.prompt]
                 said = {"role": "assistant", "content": f"<deepthink>\n{outcome.thought}\n</deepthink>"}
                 entry["messages"] = [*prompt, said]
@@ -146,7 +140,7 @@ class Collector:
             kept += [
                 {
                     "messages": entry["messages"],
-                    "instance": f"{node.task.env}/{node.task.split}/{node.task.id}",
+                    "instance": node.instance,
                     "env": node.task.env,
                     "node": node.name,
                     "level": node.level,
@@ -177,6 +171,8 @@ class Collector:
 def _fate(entry: dict[str, Any]) -> str:
     if entry["fate"] != "ok":
         return str(entry["fate"])
+    if entry["status"] == "cut":
+        return "cut"
     return "helped" if entry["helped"] else "did not help" if "messages" in entry else "unreadable"
 
 

@@ -22,10 +22,9 @@ from agentexp.core import stable_seed
 from agentexp.errors import UserError
 from agentexp.store import write_json
 from agentexp.training.core import Interrupted
-from agentexp.training.grpo.rollouts import first_of
 from agentexp.training.thinker.lines import Lines, read_lines, replace_lines
 from agentexp.training.thinker.nodes import Node, Trajectory
-from agentexp.training.thinker.player import Outcome, Player
+from agentexp.training.thinker.player import Outcome, Player, each
 from agentexp.training.thinker.subtasks import Subtask, subtasks
 
 _NODE_REPEAT = 1_000_000  # repeats of tries, nodes and thoughts never meet: each is sampled with random numbers of its own
@@ -102,17 +101,11 @@ class Builder:
         with Lines(path) as lines:
 
             async def one(trajectory: Trajectory) -> None:
-                if not self.stopping():
-                    line = await self._trajectory(trajectory)
-                    done[trajectory.task.key] = line
-                    lines.append(line)
+                line = await self._trajectory(trajectory)
+                done[trajectory.task.key] = line
+                lines.append(line)
 
-            try:
-                async with asyncio.TaskGroup() as tasks:
-                    for trajectory in todo:
-                        tasks.create_task(one(trajectory))
-            except ExceptionGroup as errors:
-                raise first_of(errors) from errors
+            await each(todo, one, self.player.concurrency, self.stopping)
         if any(one.task.key not in done for one in strong):
             raise Interrupted
         return self._finish([done[one.task.key] for one in strong], before)

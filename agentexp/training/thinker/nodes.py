@@ -69,6 +69,11 @@ class Node:
         return f"{self.task.key}@{self.x}"
 
     @property
+    def instance(self) -> str:
+        """What is held out together, here and in `train-sft`."""
+        return f"{self.task.env}/{self.task.split}/{self.task.id}"
+
+    @property
     def mistakes(self) -> int:
         """Steps that the weak actor took."""
         return len(self.moves) - self.x

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from agentexp.actions import ParseSettings
 from agentexp.core import Env, Episode, Message, Model, Task
 from agentexp.paradigms.ttexplore import THOUGHTS, TTExplore
 from agentexp.rollout import Budget, Lease, Limits, run_episode
-from agentexp.training.grpo.rollouts import Capped
+from agentexp.training.grpo.rollouts import Capped, first_of
 from agentexp.training.thinker.episode import MISMATCH, NODE, AtNode, Replayed
 from agentexp.training.thinker.nodes import Move, Node
 from agentexp.training.thinker.subtasks import EPS
 
 Fate = Literal["ok", "mismatch", "harness"]
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -130,6 +131,28 @@ class Player:
         return await self.play(
             replace(node.task, repeat=repeat), node.moves, how.pop("horizon", node.horizon), first=node.first, **how
         )
+
+
+async def each(items: Iterable[T], work: Callable[[T], Awaitable[None]], at_once: int, stopping: Callable[[], bool]) -> None:
+    """Do `work` for every item, some at a time, in their order; asked to stop, finish what has begun and return.
+
+    Raises:
+        Exception: what the first failing work raised; the others are cancelled.
+    """
+    left = iter(items)
+
+    async def worker() -> None:
+        for item in left:  # one iterator for all workers
+            if stopping():
+                return
+            await work(item)
+
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(at_once):
+                tasks.create_task(worker())
+    except ExceptionGroup as errors:
+        raise first_of(errors) from errors
 
 
 def _outcome(episode: Episode) -> Outcome:

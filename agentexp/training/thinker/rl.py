@@ -207,4 +207,4 @@ class Learning:
 
 def _apart(node: Node, share: float) -> bool:
     """Whether a node is held out: by its instance, with the rule of `train-sft`."""
-    return stable_seed("held out", f"{node.task.env}/{node.task.split}/{node.task.id}") < share * 2**31
+    return stable_seed("held out", node.instance) < share * 2**31

@@ -57,6 +57,13 @@ def test_nothing_is_kept_where_nothing_helps(nodes: list[Node], tmp_path: Path) 
     assert (tmp_path / "messages.jsonl").read_text() == ""
 
 
+def test_a_thought_that_was_cut_is_not_learnt_from(nodes: list[Node], tmp_path: Path) -> None:
+    cut = Adviser(["<deepthink>KNOCK, and then"], finish_reason="length")
+    collector = Collector(folder=tmp_path, player=player(), teacher=cut, settings=ColdStart(thoughts=1))
+    assert asyncio.run(collector.collect(nodes[:1])) == 0
+    assert json.loads((tmp_path / "coldstart.json").read_text())["thoughts"] == {"cut": 1}
+
+
 def test_collecting_goes_on_after_a_stop(nodes: list[Node], tmp_path: Path) -> None:
     asked: list[int] = []
 

@@ -94,7 +94,8 @@ class Climber:
 class Adviser:
     """Says what it is told to say, over and over."""
 
-    def __init__(self, says: list[str] | None = None) -> None:
+    def __init__(self, says: list[str] | None = None, finish_reason: str = "stop") -> None:
+        self.finish_reason = finish_reason
         self.label, self.sampling = "adviser", Sampling()
         self.says = itertools.cycle(says or ["<deepthink>KNOCK first.</deepthink>"])
 
@@ -107,7 +108,7 @@ class Adviser:
 
     async def chat(self, request: Request) -> Completion:
         assert request.purpose == "ttx_thinker"
-        return Completion(next(self.says))
+        return Completion(next(self.says), finish_reason=self.finish_reason)
 
 
 class Plays:
