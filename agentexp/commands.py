@@ -177,6 +177,7 @@ def explore_config(config: Mapping[str, Any]) -> Config:
         "paradigm": config["explore"],
         "env": env,
         "repeats": 1,
+        "shard": None,  # whole: the shards of `config` wait for whichever of them makes it
         "logger": quiet,
     }
 
@@ -245,7 +246,7 @@ def show_costs(config: Config, overrides: Overrides) -> None:
     """Print what the run would cost at most; asks no language model."""
     from agentexp.estimate import estimate, show_estimate
 
-    show_estimate(estimate(lambda root: make_run({**config, "output_root": str(root)}, overrides)))
+    show_estimate(estimate(lambda root: make_run({**config, "output_root": str(root), "shard": None}, overrides)))
 
 
 def _phases(budget: Budget) -> str:

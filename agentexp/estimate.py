@@ -198,7 +198,10 @@ def show_estimate(result: Estimate) -> None:
     )
     if result.setup:
         once = sum(usage.calls for usage in result.setup.values())
-        console.print(f"{once:.0f} of the calls are made once, before the first episode (stage 1).", markup=False)
+        console.print(f"{once:.0f} of the calls are made once, outside the episodes (stage 1).", markup=False)
+    unpriced = [role for role in result.roles if result.of_role(role).cost is None]
+    if result.total.cost is not None and unpriced:
+        console.print(f"Without a price, and not in the sum: {', '.join(unpriced)}.", markup=False)
     if result.total.cost is None:
         console.print("Set model.price_in and model.price_out (US dollars per million tokens) to see the cost.", markup=False)
     if result.stopped:

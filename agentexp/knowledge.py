@@ -59,6 +59,11 @@ async def find_knowledge(run: Run, execute: Callable[[Run], Awaitable[Any]]) -> 
             f"All {summary['harness_errors']} episodes of the explore run ended with a harness error, so there is no K_g. "
             f"The causes are in {explore.folder / 'episodes.jsonl'}."
         )
+    if summary["stopped_by"] == "cap":
+        raise UserError(
+            "The explore run that makes K_g stopped at limits.run_tokens or limits.run_cost, which hold for it as well. Raise "
+            "the cap to go on."
+        )
     document = read_json(explore.folder / KNOWLEDGE_FILE)
     if document is None:
         raise UserError(

@@ -225,8 +225,14 @@ class _Job:
         found = index(self.folder.path)
         if not isinstance(self.run.paradigm, Finalises) or not self._owes_result(found):
             return
+        with self.folder.sole(".lock-result") as mine:
+            if mine and self._owes_result(found):  # of several shards that end at once, one makes the result
+                await self._make_result(found)
+
+    async def _make_result(self, found: Mapping[str, Found]) -> None:
         context, keys = await self._open(), self._finished_keys(found)
         episodes = [episode_from_json(record) for record in read_episodes(self.folder.path, keys)]
+        assert isinstance(self.run.paradigm, Finalises)
         result = await self.run.paradigm.finalise(context, episodes)
         if self.run.command == "explore":
             result = save_knowledge(self.run, result, len(episodes))
@@ -378,7 +384,8 @@ def _tell(run: Run, summary: Summary, fatal: str, *, idle: bool) -> None:
         episodes, left = summary["shard"]["episodes"], summary["shard"]["left"]
         sys.stderr.write(f"This shard: {episodes} episodes, {left} of them not finished.\n")
     if fatal:
-        sys.stderr.write(f"Stopped: {clean(fatal)} {kept} {again}\n")
+        going_on = "" if summary["stopped_by"] == "cap" else f" {again}"
+        sys.stderr.write(f"Stopped: {clean(fatal)} {kept}{going_on}\n")
     elif summary["stopped_by"]:
         sys.stderr.write(f"Stopped by {summary['stopped_by']}: {kept} {again}\n")
     elif summary["harness_errors"]:

@@ -107,6 +107,20 @@ class RunFolder:
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
 
+    @contextmanager
+    def sole(self, name: str) -> Iterator[bool]:
+        """Whether no other process of this folder is in such a block of the same name now."""
+        descriptor = os.open(self.path / name, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+            else:
+                yield True
+        finally:
+            os.close(descriptor)
+
     def append(self, line: bytes) -> None:
         """Append one record: safe from now on when this process dies, and after `sync` when the machine does.
 

@@ -228,6 +228,18 @@ def test_shards_of_one_command_line_share_a_run(tmp_path: Path) -> None:
     assert "Nothing to do" in whole.stderr
 
 
+def test_shards_at_once_share_stage_1_and_its_result_is_made_once(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "agentexp", "eval", *TOY, "paradigm=map", "env.limit=6"]
+    shards = [subprocess.Popen([*command, f"shard={i}/2"], cwd=tmp_path, stdout=subprocess.DEVNULL) for i in (1, 2)]
+    assert [shard.wait(120) for shard in shards] == [0, 0]
+    (file,) = tmp_path.glob("outputs/eval/**/summary.json")
+    summary = json.loads(file.read_text())
+    assert (summary["planned"], summary["finished"]) == (6, 6)
+    (setup,) = tmp_path.glob("outputs/explore/**/setup.jsonl")
+    purposes = [json.loads(line)["purpose"] for line in setup.read_text().splitlines()]
+    assert len(purposes) == len(set(purposes))
+
+
 def test_stage_1_says_how_its_tasks_are_chosen(tmp_path: Path) -> None:
     limited = agentexp("explore", *TOY, "env.limit=2", cwd=tmp_path, code=2)
     assert "paradigm.n_tasks" in limited.stderr

@@ -125,6 +125,6 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     assert "8 episodes" in done.stdout
-    assert "before the first episode" in done.stdout  # stage 1
+    assert "outside the episodes" in done.stdout  # stage 1
     assert "no price" not in done.stdout
     assert not list(tmp_path.iterdir()), json.dumps([str(path) for path in tmp_path.iterdir()])

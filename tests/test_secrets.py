@@ -92,13 +92,14 @@ def agentexp(*arguments: str, cwd: Path) -> str:
 
 
 def planted(root: Path) -> list[str]:
-    """Names of the files below `root` that hold a planted key, inflated blocks of a page included."""
+    """Names of the files below `root` that hold a planted key; a page's blocks are inflated: their letters spell anything."""
     found = []
     for file in root.rglob("*"):
         if file.is_file():
             data = file.read_bytes()
             for block in re.findall(rb"[A-Za-z0-9+/=]{200,}", data) if file.suffix == ".html" else []:
-                data += gzip.decompress(base64.b64decode(block)) if block.startswith(b"H4sI") else b""
+                if block.startswith(b"H4sI"):
+                    data = data.replace(block, gzip.decompress(base64.b64decode(block)))
             if b"zq7" in data:
                 found.append(str(file.relative_to(root)))
     return found

@@ -48,7 +48,10 @@ class Browser:
         next(node for node in self.all(selector) if words in node.text).click()
 
     def keys(self, keys: str) -> None:
-        self.driver.switch_to.active_element.send_keys(keys)
+        from selenium.webdriver.common.action_chains import ActionChains
+
+        # to the page, as a keyboard does: an element that has the focus may just be closing
+        ActionChains(self.driver).send_keys(keys).perform()
 
     def wait(self, ready: Callable[[], Any], seconds: float = 120) -> None:
         end = time.monotonic() + seconds
