@@ -80,8 +80,9 @@ async def execute(run: Run) -> Summary:
         summary: Summary = {}
         try:
             stopped_by = await job.run_until_stopped()
-            summary = summarise_run(folder.path, manifest, stopped_by)
-            folder.write_json("summary.json", summary)
+            with folder.sole(".lock-summary", wait=True):  # the shard that writes last has seen what all others stored
+                summary = summarise_run(folder.path, manifest, stopped_by)
+                folder.write_json("summary.json", summary)
         except UserError:
             folder.discard_unused("manifest.json", ARTEFACTS_FILE)
             raise

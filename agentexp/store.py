@@ -108,12 +108,12 @@ class RunFolder:
             os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
 
     @contextmanager
-    def sole(self, name: str) -> Iterator[bool]:
-        """Whether no other process of this folder is in such a block of the same name now."""
+    def sole(self, name: str, *, wait: bool = False) -> Iterator[bool]:
+        """Whether no other process of this folder is in such a block of the same name now; `wait`: until that is so."""
         descriptor = os.open(self.path / name, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             except BlockingIOError:
                 yield False
             else:

@@ -227,4 +227,4 @@ def _ready(paradigm: Paradigm, name: str) -> Paradigm:
 def _counted(result: Mapping[str, Any], found: Mapping[str, float]) -> dict[str, Any]:
     """The running totals of the whole training, as they go into checkpoints and the summary."""
     totals = ("rollouts", "harness_errors", "sampled_tokens", "trained_tokens", "task/groups", "explore/groups")
-    return {**result, **{name: result.get(name, 0) + found[name] for name in totals}}
+    return {**result, **{name: int(result.get(name, 0) + found[name]) for name in totals}}

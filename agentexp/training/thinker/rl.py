@@ -93,7 +93,7 @@ class Learning:
                 result |= {f"after/{name}": value for name, value in seen.items()}
             run.metrics(self.before + step + 1, found)
             for name in ("rollouts", "harness_errors", "mismatches", "nodes", "skipped_nodes", "trained_tokens"):
-                result[name] = result.get(name, 0) + found[name]
+                result[name] = int(result.get(name, 0) + found[name])
             stop = self.learner.total([float(run.stopping())])[0] > 0
             if stop or last or (step + 1) % settings.save_every == 0:
                 checkpoints.save(self.accelerator, folder / "checkpoints", step + 1, {"result": result}, settings.keep)
