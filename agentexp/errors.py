@@ -61,3 +61,9 @@ class LimitReached(AgentExpError):
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+def first_of(errors: ExceptionGroup[Exception]) -> Exception:
+    """The first plain exception of a group: what a `TaskGroup` failed with."""
+    inner = errors.exceptions[0]
+    return first_of(inner) if isinstance(inner, ExceptionGroup) else inner

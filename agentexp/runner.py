@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import sys
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -21,15 +20,15 @@ from agentexp import interrupt
 from agentexp.caps import RunCaps
 from agentexp.context import SETUP_FILE, RunContext
 from agentexp.core import Episode, Model, Step, Task, Usage
-from agentexp.errors import ContextOverflow, FatalError, HarnessError, UserError
+from agentexp.ending import exit_code, numbers, tell
+from agentexp.errors import ContextOverflow, FatalError, HarnessError, UserError, first_of
 from agentexp.hooks import ARTEFACTS_FILE, Finalises, Prepares
 from agentexp.knowledge import find_knowledge, save_knowledge
 from agentexp.manifest import build_manifest, differences, settle
-from agentexp.progress import Progress, Tally, show_result
+from agentexp.progress import Progress, Tally
 from agentexp.records import dump, episode_from_json, episode_to_json
 from agentexp.rollout import World, run_episode
 from agentexp.run import Engines, Run, plan_of
-from agentexp.scrub import clean
 from agentexp.store import FolderBusy, Found, RunFolder, index, read_episodes
 from agentexp.summary import Summary, setup_usage, summarise_run
 
@@ -42,18 +41,6 @@ def run_sync(run: Run) -> tuple[Summary, int]:
     """`execute` in an event loop of its own; returns the summary and the exit code."""
     summary = asyncio.run(execute(run))
     return summary, exit_code(summary)
-
-
-def exit_code(summary: Summary) -> int:
-    """0: all planned episodes finished; 1: harness errors left, or stopped by a fatal error; 130, 143: interrupted.
-
-    Of a shard only its own episodes count.
-    """
-    stopped = summary.get("stopped_by", "")
-    if stopped and stopped not in ("fatal", "cap"):
-        return interrupt.exit_code(stopped)
-    left = summary["shard"]["left"] if "shard" in summary else summary["harness_errors"] or summary["partial"]
-    return 1 if stopped or left else 0
 
 
 async def execute(run: Run) -> Summary:
@@ -90,7 +77,7 @@ async def execute(run: Run) -> Summary:
             await asyncio.to_thread(run.logger.finish, summary)
     if run.shard is not None:  # not in the file, which the shards share
         summary = {**summary, "shard": {"episodes": len(job.mine), "left": job.left()}}
-    _tell(run, summary, job.fatal, idle=not job.opened)
+    tell(run, summary, job.fatal, idle=not job.opened)
     return summary
 
 
@@ -253,7 +240,7 @@ class _Job:
                 for _ in range(n):
                     group.create_task(self._worker(owed, artefacts))
         except ExceptionGroup as errors:
-            raise _first(errors) from errors
+            raise first_of(errors) from errors
         finally:
             self._finished.set()
             self._written.set()
@@ -297,7 +284,7 @@ class _Job:
         self.caps.add(episode.usage + episode.wasted)
         before = self.found.get(episode.task.key)
         self.progress.finished(episode, was_error=before is not None)
-        self.run.logger.log(_numbers(episode, self.progress.tally))
+        self.run.logger.log(numbers(episode, self.progress.tally))
 
     def _disk(self, error: OSError) -> FatalError:
         return FatalError(f"{self.folder.episodes_file} cannot be written: {error.strerror}.")
@@ -355,45 +342,3 @@ async def _opened(run: Run) -> AsyncIterator[RunFolder]:
 
 def _paid(setup: Mapping[str, Any]) -> dict[str, Any]:
     return {key: setup[key] for key in ("prompt_tokens", "completion_tokens", "calls", "cost")}
-
-
-def _first(errors: ExceptionGroup[Exception]) -> Exception:
-    inner = errors.exceptions[0]
-    return _first(inner) if isinstance(inner, ExceptionGroup) else inner
-
-
-def _numbers(episode: Episode, tally: Tally) -> dict[str, float]:
-    tokens = episode.usage.prompt_tokens + episode.usage.completion_tokens
-    values: dict[str, float] = {"episode": tally.done + tally.errors, "eval/harness_errors": tally.errors}
-    if episode.status == "ok":
-        values |= {"eval/success": float(episode.success), "eval/score": episode.score, "eval/steps": episode.steps}
-        values |= {"eval/tokens": tokens, "eval/seconds": episode.seconds, "eval/success_rate": tally.won / tally.done}
-    if episode.usage.cost is not None:
-        values["eval/cost"] = episode.usage.cost
-    return values
-
-
-def _tell(run: Run, summary: Summary, fatal: str, *, idle: bool) -> None:
-    """The end of a run for people."""
-    if run.nested:
-        return
-    again = "Issue the same command again to go on."
-    kept = f"{summary['finished']} of {summary['planned']} episodes are finished and kept."
-    if idle and not (summary["partial"] or summary["harness_errors"]):
-        sys.stderr.write(f"Nothing to do: all {summary['planned']} episodes were finished before.\n")
-    if "shard" in summary:
-        episodes, left = summary["shard"]["episodes"], summary["shard"]["left"]
-        sys.stderr.write(f"This shard: {episodes} episodes, {left} of them not finished.\n")
-    if fatal:
-        going_on = "" if summary["stopped_by"] == "cap" else f" {again}"
-        sys.stderr.write(f"Stopped: {clean(fatal)} {kept}{going_on}\n")
-    elif summary["stopped_by"]:
-        sys.stderr.write(f"Stopped by {summary['stopped_by']}: {kept} {again}\n")
-    elif summary["harness_errors"]:
-        sys.stderr.write(
-            f"{summary['harness_errors']} episodes ended with a harness error; they are not the agent's failures. "
-            "Issue the same command again to run them again.\n"
-        )
-    for warning in summary["warnings"]:
-        sys.stderr.write(f"Warning: {clean(warning)}\n")
-    show_result(summary, run.folder)

@@ -17,7 +17,7 @@ from typing import Any, Literal, Protocol
 
 from agentexp.actions import ParseSettings
 from agentexp.core import Completion, Env, Episode, Model, Paradigm, Request, Sampling, Task
-from agentexp.errors import ContextOverflow
+from agentexp.errors import ContextOverflow, first_of
 from agentexp.rollout import Budget, Limits, World, run_episode
 from agentexp.training.core import RecordsTokens, Row, Sampled, rows
 from agentexp.training.grpo.advantages import is_usable
@@ -197,12 +197,6 @@ class Rollouts:
         elif not played.rows:
             played.fate = "no_tokens"
         return played
-
-
-def first_of(errors: ExceptionGroup[Exception]) -> Exception:
-    """The first plain exception of a group."""
-    inner = errors.exceptions[0]
-    return first_of(inner) if isinstance(inner, ExceptionGroup) else inner
 
 
 def _out_of_context(episode: Episode) -> bool:

@@ -9,9 +9,10 @@ from typing import Any, Literal, TypeVar
 
 from agentexp.actions import ParseSettings
 from agentexp.core import Env, Episode, Message, Model, Task
+from agentexp.errors import first_of
 from agentexp.paradigms.ttexplore import THOUGHTS, TTExplore
 from agentexp.rollout import Budget, Lease, Limits, run_episode
-from agentexp.training.grpo.rollouts import Capped, first_of
+from agentexp.training.grpo.rollouts import Capped
 from agentexp.training.thinker.episode import MISMATCH, NODE, AtNode, Replayed
 from agentexp.training.thinker.nodes import Move, Node
 from agentexp.training.thinker.subtasks import EPS

@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from agentexp.core import Sampling, stable_seed
+from agentexp.errors import first_of
 from agentexp.training.core import rows
 from agentexp.training.grpo.batches import fit
-from agentexp.training.grpo.rollouts import Capped, Played, Sampler, first_of
+from agentexp.training.grpo.rollouts import Capped, Played, Sampler
 from agentexp.training.thinker.nodes import Node
 from agentexp.training.thinker.player import Outcome, Player
 

@@ -6,6 +6,7 @@ the parent process can list games without importing one. `board.py` puts them on
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -111,7 +112,7 @@ def layout(text: str, turned: Turn = "", **extra: Any) -> Layout:
     return Layout(tuple(rows[::-1] if turned == "f" else rows), extra)
 
 
-class Puzzle:
+class Puzzle(ABC):
     """A game: subclasses give the levels and the rule.
 
     Attributes:
@@ -138,25 +139,25 @@ class Puzzle:
 
     # ------------------------------------------------------------------------------------------------------- the rules
 
+    @abstractmethod
     def make_levels(self) -> Iterable[Layout]:
         """The levels."""
-        raise NotImplementedError
 
+    @abstractmethod
     def start(self, level: int) -> State:
         """State at the beginning of a level."""
-        raise NotImplementedError
 
+    @abstractmethod
     def apply(self, level: int, state: State, move: Move) -> Outcome:
         """The rule."""
-        raise NotImplementedError
 
+    @abstractmethod
     def scenery(self, level: int) -> Iterable[Piece]:
         """What never changes."""
-        raise NotImplementedError
 
+    @abstractmethod
     def pieces(self, level: int, state: State) -> Iterable[Piece]:
         """What may change, drawn over the scenery."""
-        raise NotImplementedError
 
     def moves(self, level: int, state: State) -> Iterator[Move]:
         """Moves worth trying in a search: by default the simple actions, and a click on each piece."""
