@@ -33,6 +33,8 @@ def export_model(
         raise UserError("Nothing to write: give --gguf FILE or --folder FOLDER.")
     if folder is not None and adapter is None:
         raise UserError("--folder takes a model with its adapter merged: give --adapter as well.")
+    if gguf is not None and gguf.exists() and not (gguf.is_file() and _is_gguf(gguf)):
+        raise UserError(f"--gguf {gguf} exists and is no GGUF file; choose another name.")
     written: list[Path] = []
     with TemporaryDirectory() as scratch:
         if adapter is not None:
@@ -42,3 +44,8 @@ def export_model(
         if gguf is not None:
             written.append(export_gguf(model, gguf, dtype))
     return written
+
+
+def _is_gguf(file: Path) -> bool:
+    with file.open("rb") as start:
+        return start.read(4) in (b"GGUF", b"")

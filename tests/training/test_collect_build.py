@@ -241,3 +241,12 @@ def test_without_datasets_the_rows_are_json_lines(tmp_path: Path, monkeypatch: p
     assert lines[-1].endswith("(JSON lines)") and (tmp_path / "x" / "map" / "rows.jsonl").is_file()
     rows = read_rows(tmp_path / "x" / "map")
     assert checksum(rows) == json.loads((tmp_path / "x" / "map" / "collect.json").read_text())["sha256"]
+
+
+def test_a_file_in_place_of_the_data_is_refused(tmp_path: Path) -> None:
+    from agentexp.training.collect.dataset import write_rows
+
+    (tmp_path / "map").write_text("keep me")
+    with pytest.raises(UserError, match="is a file, not a folder"):
+        write_rows([], tmp_path / "map", {}, "")
+    assert (tmp_path / "map").read_text() == "keep me"

@@ -15,6 +15,7 @@ from agentexp.errors import UserError
 from agentexp.models.embedded import EmbeddedModel
 from agentexp.training.base import Base
 from agentexp.training.chat import TemplateFormat
+from agentexp.training.export_model import export_model
 from agentexp.training.gguf_export import export_gguf
 from agentexp.training.tiny import make_tiny, tiny_tokenizer
 
@@ -144,6 +145,14 @@ def test_what_cannot_be_exported(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="type linear"):
         export_gguf(odd, tmp_path / "x.gguf")
     assert not list(tmp_path.glob("*x.gguf*"))
+
+
+def test_a_file_that_is_no_model_is_not_overwritten(tmp_path: Path) -> None:
+    kept = tmp_path / "notes.txt"
+    kept.write_text("keep me")
+    with pytest.raises(UserError, match="is no GGUF file"):
+        export_model("tiny", gguf=kept)
+    assert kept.read_text() == "keep me"
 
 
 def test_merging_an_adapter(tmp_path: Path) -> None:

@@ -77,6 +77,8 @@ def write_rows(rows: Sequence[Row], folder: Path, facts: Mapping[str, Any], card
     Raises:
         UserError: `folder` holds something else, or cannot be written.
     """
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"{folder} is a file, not a folder. Choose another folder with --out.")
     if folder.exists() and any(folder.iterdir()) and not (folder / FACTS_FILE).is_file():
         raise UserError(f"{folder} is not empty and holds no collected data. Choose another folder with --out.")
     try:
