@@ -40,6 +40,17 @@ def on_interrupt(stop: Callable[[str], None]) -> Iterator[None]:
             end_now(number)
         loop.call_soon_threadsafe(first, number)
 
+    with handled(handle):
+        try:
+            yield
+        finally:
+            for timer in timers:
+                timer.cancel()
+
+
+@contextmanager
+def handled(handle: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Let `handle` have `SIGNALS` in this block; a hang-up that was ignored (`nohup`) stays so."""
     before = {
         number: signal.getsignal(number)
         for number in SIGNALS
@@ -50,8 +61,6 @@ def on_interrupt(stop: Callable[[str], None]) -> Iterator[None]:
     try:
         yield
     finally:
-        for timer in timers:
-            timer.cancel()
         for number, handler in before.items():
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)
 

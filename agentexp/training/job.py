@@ -24,7 +24,7 @@ from types import FrameType
 from typing import Any, Protocol, runtime_checkable
 
 from agentexp.errors import FatalError, HarnessError, MissingDependency, UserError
-from agentexp.interrupt import SIGNALS, end_now
+from agentexp.interrupt import end_now, handled
 from agentexp.manifest import Resume, differences
 from agentexp.models.cores import free_cores
 from agentexp.progress import Mode
@@ -247,18 +247,8 @@ class Job:
                 raise Interrupted(self._stopped_by)
             self.say("Stopping after this step; a second signal ends at once.")
 
-        before = {
-            number: signal.getsignal(number)
-            for number in SIGNALS
-            if not (number == signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN)
-        }
-        for number in before:
-            signal.signal(number, handle)
-        try:
+        with handled(handle):
             yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler if handler is not None else signal.SIG_DFL)
 
 
 def rank() -> int:

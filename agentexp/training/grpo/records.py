@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agentexp.records import dump
+from agentexp.training.core import Row
 from agentexp.training.grpo.advantages import is_usable
 from agentexp.training.grpo.rollouts import Played
 
@@ -45,6 +46,39 @@ def group_line(step: int, number: int, played: Sequence[Played]) -> dict[str, An
         "tokens": [one.tokens for one in played],
         **({"errors": errors} if (errors := [one.error for one in played if one.error]) else {}),
     }
+
+
+def write(
+    folder: Path, step: int, lines: Iterable[Mapping[str, Any]], played: Sequence[Sequence[Played]], every: int, tokenizer: Any
+) -> None:
+    """Add a step's groups to `rollouts.jsonl`, and now and then a rollout as text to `samples/`.
+
+    Args:
+        folder: of the run.
+        step: from 0.
+        lines: of all groups, as of `group_line`.
+        played: rollouts of this process.
+        every: steps between two samples; 0: none.
+        tokenizer: to read them.
+    """
+    append(folder / "rollouts.jsonl", sorted(lines, key=lambda line: int(line["group"])))
+    row = next((row for group in played for one in group for row in one.rows), None)
+    if every and step % every == 0 and row is not None:
+        file = folder / "samples" / f"step-{step + 1:06}.txt"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(sample_text(row, tokenizer), encoding="utf-8")
+
+
+def sample_text(row: Row, tokenizer: Any) -> str:
+    """A row as text, what is trained between » and «: a look at it shows a wrong mask at once."""
+    parts: list[str] = []
+    start = 0
+    for i in range(1, len(row.ids) + 1):
+        if i == len(row.ids) or row.trained[i] != row.trained[start]:
+            text = str(tokenizer.decode(row.ids[start:i]))
+            parts.append(f"»{text}«" if row.trained[start] else text)
+            start = i
+    return f"{row.tags}\n\n{''.join(parts)}\n"
 
 
 def _step_of(line: bytes) -> float:

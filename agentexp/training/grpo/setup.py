@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from agentexp.errors import FatalError, MissingDependency, UserError
-from agentexp.training.core import Row
 from agentexp.training.grpo.learner import Learner, Update
 
 if TYPE_CHECKING:
@@ -127,15 +126,3 @@ def _with_adapters(model: Any, settings: GrpoTrainer | ThinkerTrainer) -> Any:
         target_modules=settings.lora_targets,
     )
     return get_peft_model(model, config)
-
-
-def sample_text(row: Row, tokenizer: Any) -> str:
-    """A row as text, what is trained between » and «: a look at it shows a wrong mask at once."""
-    parts: list[str] = []
-    start = 0
-    for i in range(1, len(row.ids) + 1):
-        if i == len(row.ids) or row.trained[i] != row.trained[start]:
-            text = str(tokenizer.decode(row.ids[start:i]))
-            parts.append(f"»{text}«" if row.trained[start] else text)
-            start = i
-    return f"{row.tags}\n\n{''.join(parts)}\n"

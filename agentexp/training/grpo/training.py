@@ -26,7 +26,7 @@ from agentexp.training.grpo.harvest import NAMES, harvest, numbers
 from agentexp.training.grpo.interleave import Kind
 from agentexp.training.grpo.rewards import Coverage
 from agentexp.training.grpo.rollouts import Played, Rollouts, Way
-from agentexp.training.grpo.setup import Setup, sample_text
+from agentexp.training.grpo.setup import Setup
 from agentexp.training.grpo.watch import SignalWatch
 from agentexp.training.grpo.world import world_of
 
@@ -187,16 +187,9 @@ class Training:
 
     def _record(self, step: int, groups: Sequence[Group], played: Sequence[Sequence[Played]]) -> None:
         lines = [records.group_line(step + 1, group.number, some) for group, some in zip(groups, played, strict=True)]
-        lines = sorted(self.setup.gather(lines), key=lambda line: int(line["group"]))
-        if not self.accelerator.is_main_process:
-            return
-        records.append(self.run.folder / "rollouts.jsonl", lines)
-        every = self.settings.sample_every
-        row = next((row for group in played for one in group for row in one.rows), None)
-        if every and step % every == 0 and row is not None:
-            file = self.run.folder / "samples" / f"step-{step + 1:06}.txt"
-            file.parent.mkdir(exist_ok=True)
-            file.write_text(sample_text(row, self.setup.tokenizer), encoding="utf-8")
+        lines = self.setup.gather(lines)
+        if self.accelerator.is_main_process:
+            records.write(self.run.folder, step, lines, played, self.settings.sample_every, self.setup.tokenizer)
 
     def _evaluate(self, loop: asyncio.Runner, step: int) -> dict[str, float]:
         settings, began = self.settings.evaluation, time.perf_counter()

@@ -18,7 +18,7 @@ from agentexp.training.core import Interrupted, TrainRun
 from agentexp.training.grpo import checkpoints, records
 from agentexp.training.grpo.harvest import NAMES, harvest, numbers
 from agentexp.training.grpo.rollouts import Played
-from agentexp.training.grpo.setup import Setup, sample_text
+from agentexp.training.grpo.setup import Setup
 from agentexp.training.grpo.watch import SignalWatch
 from agentexp.training.thinker.nodes import Node
 from agentexp.training.thinker.rollouts import Drawn, Order, play_groups
@@ -167,16 +167,9 @@ class Learning:
         for drawn, some in zip(groups, played, strict=True):
             line = records.group_line(step + 1, drawn.number, some)
             lines.append({**line, "kind": "thought", "node": drawn.node.name})
-        lines = sorted(self.setup.gather(lines), key=lambda line: int(line["group"]))
-        if not self.accelerator.is_main_process:
-            return
-        records.append(self.run.folder / "rollouts.jsonl", lines)
-        every = self.settings.sample_every
-        row = next((row for group in played for one in group for row in one.rows), None)
-        if every and step % every == 0 and row is not None:
-            file = self.run.folder / "samples" / f"step-{step + 1:06}.txt"
-            file.parent.mkdir(exist_ok=True)
-            file.write_text(sample_text(row, self.setup.tokenizer), encoding="utf-8")
+        lines = self.setup.gather(lines)
+        if self.accelerator.is_main_process:
+            records.write(self.run.folder, step, lines, played, self.settings.sample_every, self.setup.tokenizer)
 
     def _evaluate(self, loop: asyncio.Runner, step: int) -> dict[str, float]:
         """One greedy thought at every held-out node."""
