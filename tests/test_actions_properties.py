@@ -2,7 +2,7 @@
 
 import time
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agentexp.actions import ParseSettings, parse
@@ -135,6 +135,7 @@ FORMS = st.sampled_from(
 
 
 @settings(max_examples=300, deadline=None)
+@example(command="go to desk 1", dresses=["「{}」", "「{}」", '"{}"', '"{}"'], form="动作：{}")
 @given(st.sampled_from(LISTED), DRESSES, FORMS)
 def test_decoration_changes_nothing(command, dresses, form):
     text = command

@@ -127,13 +127,13 @@ _undecorate_kept = lru_cache(maxsize=_KEPT)(_undecorate)
 
 
 def _strip_quotes(text: str) -> str:
-    """Drop quotes around the text, or a lone one at an end; a quoted word of the command itself keeps both of its."""
+    """Drop quotes around the text, or those at an end that open or close nothing in it; a quoted word keeps both of its."""
     if len(text) > 1 and text[0] in _QUOTES and text[-1] in _QUOTES:
         return text[1:-1]
-    marks = sum(char in _QUOTES for char in text)
-    if marks % 2 and text[0] in _QUOTES:
+    lone = sum(char in _QUOTES for char in text) % 2 == 1 or not any(char in _QUOTES for char in text.strip(_QUOTES))
+    if lone and text[:1] in _QUOTES:
         return text[1:]
-    if marks % 2 and text[-1] in _QUOTES:
+    if lone and text[-1:] in _QUOTES:
         return text[:-1]
     return text
 
