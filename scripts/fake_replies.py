@@ -88,6 +88,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "drop": {"fault": "drop"},
     "truncate": {"fault": "truncate"},
     "never": {"fault": "never"},
+    "stall": {"fault": "stall"},
     "die": {"fault": "die", "down": 0.5},
     "null": {"content": None, "finish_reason": "length", "reasoning": "There are two desks. Action: go to desk 1 or"},
     "wrong_model": {"model": "some-other-model"},
@@ -96,6 +97,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "no_usage": {"usage": False},
     "long": {"words": 20_000},
     "context": {"context": "openai"},
+    **{f"context_{wording}": {"context": wording} for wording in CONTEXT_WORDINGS},
 }
 
 
@@ -104,11 +106,12 @@ class Entry:
     """One scripted answer. What is not set is left to the policy.
 
     `fault` strikes after `delay`: "drop" closes the connection without a byte, "truncate" in the middle of the body, "never"
-    keeps it open in silence, "die" closes all connections and the port for `down` seconds.
+    keeps it open in silence, "stall" does so in the middle of the body, "die" closes all connections and the port for `down`
+    seconds. In a streamed reply `raw` with status 200 is one event, as where a server fails after it began to answer.
     """
 
     delay: float | None = None
-    fault: Literal["", "drop", "truncate", "never", "die"] = ""
+    fault: Literal["", "drop", "truncate", "never", "stall", "die"] = ""
     down: float = 0.5
     status: int = 200
     retry_after: str = ""

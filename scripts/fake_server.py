@@ -44,14 +44,17 @@ class FakeServer:
         wording: str = "openai",
         prompt_logprobs: bool = True,
         strict_model: bool = False,
+        always_stream: bool = False,
         log: bool = True,
     ) -> None:
         self.policy, self.delay, self.model, self.api_key = policy, delay, model, api_key
         self.context_limit, self.wording = context_limit, wording
         self.prompt_logprobs, self.strict_model, self.log = prompt_logprobs, strict_model, log
+        self.always_stream = always_stream
         self.requests: list[dict[str, Any]] = []
         self.count = self.flying = self.peak = 0
         self.injected: Counter[str] = Counter()
+        self.delivered = Counter(calls=0, prompt_tokens=0, completion_tokens=0)  # as far as the server knows
         self._connections: set[asyncio.Transport] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self.load(script)
@@ -112,7 +115,8 @@ class FakeServer:
         return web.json_response({"object": "list", "data": [{"id": self.model, "object": "model", "owned_by": "fake"}]})
 
     async def _log(self, request: web.Request) -> web.Response:
-        return web.json_response({"count": self.count, "peak": self.peak, "injected": self.injected, "requests": self.requests})
+        state = {"count": self.count, "peak": self.peak, "injected": self.injected, "delivered": self.delivered}
+        return web.json_response({**state, "requests": self.requests})
 
     async def _clear(self, request: web.Request) -> web.Response:
         self.requests.clear()
@@ -176,22 +180,30 @@ class FakeServer:
         wording = entry.context or (self.wording if self.context_limit is not None and n > self.context_limit else "")
         if wording:
             status, error = CONTEXT_WORDINGS[wording]
-            slots = {"limit": self.context_limit or 4096, "n": n, "asked": body.get("max_tokens")}
+            limit = self.context_limit or 4096
+            slots = {"limit": limit, "n": max(n, limit + 1), "asked": body.get("max_tokens")}
             text = json.dumps({"error": error})
             for name, value in slots.items():
                 text = text.replace(f"{{{name}}}", str(value))
             return web.Response(text=text, status=status, content_type="application/json", headers=headers)
+        streams = self.always_stream or bool(body.get("stream"))
+        if entry.raw is not None and streams and entry.status == 200:
+            return await _send(request, [f"data: {entry.raw}\n\n".encode(), _DONE], "text/event-stream", entry.fault)
         if entry.raw is not None:
             return web.Response(text=entry.raw, status=entry.status, content_type="application/json", headers=headers)
         if entry.status >= 400:
             message = entry.message.replace("{key}", key).replace("{model}", str(body.get("model")))
             return _error(entry.status, message, entry.code, headers)
         reply = self._completion(body, entry, n)
-        if body.get("stream"):
-            return await _stream(request, reply)
-        if entry.fault == "truncate":
-            return await _cut(request, json.dumps(reply).encode())
-        return web.json_response(reply, headers=headers)
+        kind = "text/event-stream" if streams else "application/json"
+        if entry.fault in ("truncate", "stall"):
+            return await _send(request, events(reply) if streams else [json.dumps(reply).encode()], kind, entry.fault)
+        if request.transport is not None and not request.transport.is_closing():
+            self.delivered["calls"] += 1
+            self.delivered.update(
+                {name: (reply.get("usage") or {}).get(name, 0) for name in ("prompt_tokens", "completion_tokens")}
+            )
+        return await _send(request, events(reply), kind) if streams else web.json_response(reply, headers=headers)
 
     def _completion(self, body: dict[str, Any], entry: Entry, n: int) -> dict[str, Any]:
         content = entry.content
@@ -224,29 +236,43 @@ def _error(status: int, message: str, code: str | None = None, headers: dict[str
     return web.json_response({"error": error}, status=status, headers=headers)
 
 
-async def _cut(request: web.Request, payload: bytes) -> web.StreamResponse:
-    response = web.StreamResponse(headers={"Content-Type": "application/json", "Content-Length": str(len(payload))})
+_DONE = b"data: [DONE]\n\n"
+
+
+async def _send(request: web.Request, pieces: list[bytes], kind: str, fault: str = "") -> web.StreamResponse:
+    """Answer in pieces; with a fault half of the bytes, and then nothing more: the connection closes, or stays open."""
+    payload = b"".join(pieces)
+    response = web.StreamResponse(headers={"Content-Type": kind})
+    if kind == "application/json":
+        response.content_length = len(payload)
     await response.prepare(request)
-    await response.write(payload[: len(payload) // 2])
-    if request.transport is not None:
-        request.transport.close()
+    if fault:
+        await response.write(payload[: len(payload) // 2])
+        if fault == "stall":
+            await asyncio.Event().wait()
+        if request.transport is not None:
+            request.transport.close()
+        return response
+    for piece in pieces:
+        await response.write(piece)
     return response
 
 
-async def _stream(request: web.Request, reply: dict[str, Any]) -> web.StreamResponse:
-    response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
-    await response.prepare(request)
+def events(reply: dict[str, Any]) -> list[bytes]:
+    """The reply as server-sent events: role, reasoning, words, finish reason, token counts, end."""
     choice = reply["choices"][0]
     base = {name: reply[name] for name in ("id", "created", "model")} | {"object": "chat.completion.chunk"}
-    pieces = re.findall(r"\S+\s*", choice["message"]["content"] or "")
-    deltas: list[tuple[dict[str, Any], str | None]] = [({"role": "assistant"}, None), *(({"content": p}, None) for p in pieces)]
-    for delta, finish in [*deltas, ({}, choice["finish_reason"])]:
-        chunk = {**base, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
-        await response.write(f"data: {json.dumps(chunk)}\n\n".encode())
+    deltas: list[tuple[dict[str, Any], str | None]] = [({"role": "assistant"}, None)]
+    for field, text in choice["message"].items():
+        if field != "role":
+            deltas += [({field: piece}, None) for piece in re.findall(r"\S+\s*", text or "")]
+    chunks = [
+        {**base, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+        for delta, finish in [*deltas, ({}, choice["finish_reason"])]
+    ]
     if "usage" in reply:
-        await response.write(f"data: {json.dumps({**base, 'choices': [], 'usage': reply['usage']})}\n\n".encode())
-    await response.write(b"data: [DONE]\n\n")
-    return response
+        chunks.append({**base, "choices": [], "usage": reply["usage"]})
+    return [*(f"data: {json.dumps(chunk)}\n\n".encode() for chunk in chunks), _DONE]
 
 
 @contextmanager
@@ -284,6 +310,7 @@ def main() -> None:
     parser.add_argument("--api-key", default="", help="answer 401 to any other key")
     parser.add_argument("--context-limit", type=int, help="tokens (words) above which a prompt is refused")
     parser.add_argument("--wording", default="openai", choices=sorted(CONTEXT_WORDINGS))
+    parser.add_argument("--always-stream", action="store_true", help="answer in events also where nobody asked for them")
     parser.add_argument("--no-log", action="store_true", help="keep no request bodies")
     args = parser.parse_args()
     text = args.script if args.script.lstrip().startswith("[") else Path(args.script).read_text(encoding="utf-8")
@@ -295,6 +322,7 @@ def main() -> None:
         api_key=args.api_key,
         context_limit=args.context_limit,
         wording=args.wording,
+        always_stream=args.always_stream,
         log=not args.no_log,
     )
     with suppress(KeyboardInterrupt):

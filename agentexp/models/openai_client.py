@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from agentexp.errors import FatalError, MissingDependency, ModelError, UserError
+from agentexp.models import openai_events
 from agentexp.models import openai_wire as wire
 from agentexp.models.cache import ResponseCache
 from agentexp.models.limiter import Limiter, Transient
@@ -87,10 +88,10 @@ class Session:
             raise self._no_connection(error) from None
         if not 200 <= response.status < 300:
             raise explain(response.status, response.headers, data, at)
-        reply = wire.decode(data)
+        reply = openai_events.join(data) if response.content_type == "text/event-stream" else wire.decode(data)
         if reply.get("error") and not reply.get("choices"):  # gateways wrap an upstream's error into HTTP 200
             code = reply["error"].get("code") if isinstance(reply["error"], dict) else None
-            raise explain(code if isinstance(code, int) and code >= 400 else 502, {}, data, at)
+            raise explain(code if isinstance(code, int) and code >= 400 else 500, {}, data, at)
         return reply
 
     async def models(self) -> list[str]:
