@@ -96,6 +96,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "no_choice": {"raw": '{"id": "x", "object": "chat.completion", "choices": []}'},
     "no_usage": {"usage": False},
     "long": {"words": 20_000},
+    "slow": {"delay": 1.0},
     "context": {"context": "openai"},
     **{f"context_{wording}": {"context": wording} for wording in CONTEXT_WORDINGS},
 }

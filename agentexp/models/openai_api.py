@@ -100,7 +100,7 @@ class OpenAIModel:
         self._start_timeout = start_timeout
         self.retry = Retry(max_retries, request_timeout, total_timeout)
         self.price = Price.of(price_in, price_out, price_cached)
-        self._prompt_tokens: OrderedDict[str, int] = OrderedDict()
+        self._prompts: OrderedDict[str, tuple[list[Message], int]] = OrderedDict()  # by conversation: the last one, its tokens
         self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, Session] = WeakKeyDictionary()
         self._check_settings()
 
@@ -245,9 +245,16 @@ class OpenAIModel:
             reply.usage = replace(usage, cost=cost)
         return reply
 
+    def _tokens_before(self, request: Request) -> int:
+        """Tokens of the conversation's last prompt, if this one begins with it: then it cannot be shorter; else 0.
+
+        It does not where an attempt at the episode begins anew, or where old observations were left out.
+        """
+        messages, tokens = self._prompts.get(request.chat, ([], 0))
+        return tokens if list(request.messages[: len(messages)]) == messages else 0  # identical strings: compared by address
+
     def _check_context(self, request: Request) -> None:
-        # A conversation only grows, so its last prompt is a lower bound of this one: never a false alarm.
-        known = self._prompt_tokens.get(request.chat, 0)
+        known = self._tokens_before(request)
         if self.context_limit is not None and known + request.sampling.max_tokens > self.context_limit:
             raise ContextOverflow(
                 f"A prompt of at least {known} tokens and model.max_tokens={request.sampling.max_tokens} do not fit into "
@@ -255,12 +262,12 @@ class OpenAIModel:
             )
 
     def _note_context(self, request: Request, reply: Completion) -> None:
-        now, before = reply.usage.prompt_tokens, self._prompt_tokens.get(request.chat, 0)
+        now, before = reply.usage.prompt_tokens, self._tokens_before(request)
         if 0 < now < before:
             reply.info["prompt_shrank"] = [before, now]  # the server may have cut the prompt without saying so
         if self.context_limit is not None and now >= self.context_limit:
             raise ContextOverflow(f"The prompt of {now} tokens fills model.context_limit={self.context_limit}.")
-        self._prompt_tokens[request.chat] = max(now, before)
-        self._prompt_tokens.move_to_end(request.chat)
-        if len(self._prompt_tokens) > _CHATS_REMEMBERED:
-            self._prompt_tokens.popitem(last=False)
+        self._prompts[request.chat] = (list(request.messages), max(now, before))
+        self._prompts.move_to_end(request.chat)
+        if len(self._prompts) > _CHATS_REMEMBERED:
+            self._prompts.popitem(last=False)

@@ -44,10 +44,10 @@ def join(payload: bytes) -> dict[str, Any]:
         answered = True
         finish = choices[0].get("finish_reason") or finish
         delta = choices[0].get("delta")
-        for name in _TEXTS if isinstance(delta, dict) else ():
-            if isinstance(delta.get(name), str):
-                message[name] = (message.get(name) or "") + delta[name]
         if isinstance(delta, dict):
+            for name in _TEXTS:
+                if isinstance(delta.get(name), str):
+                    message[name] = (message.get(name) or "") + delta[name]
             calls.update(call.get("index", 0) for call in delta.get("tool_calls") or () if isinstance(call, dict))
     if not done and finish is None:
         raise Transient(f"the streamed reply breaks off ({len(payload)} bytes)")

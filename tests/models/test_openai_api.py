@@ -167,14 +167,30 @@ def test_full_contexts_in_every_wording(request_for: Make, wording: str) -> None
     assert server.count == 2
 
 
+def grown(*words: int) -> list[list[Message]]:
+    """The prompts of a conversation, to which so many words are added each time."""
+    messages = [Message("user", "w " * n) for n in words]
+    return [messages[: i + 1] for i in range(len(messages))]
+
+
 def test_context_limit_of_a_server_that_says_nothing(request_for: Make) -> None:
     server = FakeServer()
     with pytest.raises(ContextOverflow, match=r"model.context_limit=100"):
-        chat(server, request_for("w " * 60), request_for("w " * 61), context_limit=100)
+        chat(server, *[request_for(messages=messages) for messages in grown(60, 1)], context_limit=100)
     assert server.count == 1, "the second prompt is known not to fit and is not sent"
 
 
 def test_a_prompt_that_was_cut_silently_is_flagged(request_for: Make) -> None:
     server = FakeServer(["ok", {"usage": {"prompt_tokens": 10}}])
-    _, second = chat(server, request_for("w " * 60), request_for("w " * 80))
+    _, second = chat(server, *[request_for(messages=messages) for messages in grown(60, 20)])
     assert second.info["prompt_shrank"] == [62, 10]
+
+
+def test_a_conversation_that_begins_anew_or_was_shortened_may_be_shorter(request_for: Make) -> None:
+    """A second attempt at an episode, and `limits.context=drop_oldest`, use the conversation's name again."""
+    first, second, third = grown(20, 60, 1)
+    left_out = [first[0], Message("user", "left out"), third[2]]
+    replies = chat(
+        FakeServer(), *[request_for(messages=m) for m in (first, second, first, second, left_out)], context_limit=150
+    )
+    assert [reply.info for reply in replies] == [{}] * 5

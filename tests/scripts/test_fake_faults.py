@@ -29,15 +29,16 @@ STOPS_THE_RUN = {
     "forbidden": "forbids",
     "no_model": "knows no model",
 }
-IS_A_REPLY = {"ok", "null", "wrong_model", "no_usage", "long"}
+IS_A_REPLY = {"ok", "slow", "null", "wrong_model", "no_usage", "long"}
 FULL = {"context", *(f"context_{wording}" for wording in CONTEXT_WORDINGS)}
 
 
-def episode(server: FakeServer, turns: int = 4, limits: Limits = Limits(attempts=1)) -> Episode:
+def episode(server: FakeServer, turns: int = 4, limits: Limits = Limits(attempts=1), **given: Any) -> Episode:
     async def run() -> Episode:
         async with server:
             env = TinyWorld()
-            model = OpenAIModel(name="fake", base_url=server.url, api_key_env="NO_SUCH_KEY", request_timeout=1.5, max_tokens=64)
+            settings = {"api_key_env": "NO_SUCH_KEY", "request_timeout": 5.0, "max_tokens": 64, **given}
+            model = OpenAIModel(name="fake", base_url=server.url, **settings)
             model.retry = replace(model.retry, base=0.02)
 
             @asynccontextmanager
@@ -64,7 +65,7 @@ def test_the_expectations_below_are_complete() -> None:
 @pytest.mark.parametrize("kind", sorted(TRIED_AGAIN))
 def test_what_passes_is_tried_again_and_leaves_no_trace_in_the_result(kind: str, streams: bool) -> None:
     server = FakeServer(["ok", entry(kind), "ok"], always_stream=streams)
-    result, clean = episode(server), episode(FakeServer())
+    result, clean = episode(server, request_timeout=1.5), episode(FakeServer())
     assert (result.status, result.end_reason, result.attempts) == ("ok", "step_limit", 1)
     assert [call.retries for call in result.calls] == [0, 1, 0, 0] or kind == "die"  # while it is down, also more
     assert result.chats == clean.chats and result.usage == clean.usage
@@ -108,3 +109,14 @@ def test_odd_replies_are_replies(streams: bool) -> None:
     assert long.usage.completion_tokens == 20_000 and result.trajectory[3].status == "invalid"
     delivered = {name: getattr(result.usage, name) for name in server.delivered}
     assert delivered == server.delivered
+
+
+def test_a_window_that_only_we_know_is_kept_to_by_dropping_the_oldest_observations() -> None:
+    """Ollama cuts prompts in silence, so `context_limit` says how much fits; what was left out makes room again."""
+    server = FakeServer()
+    result = episode(server, turns=30, limits=Limits(attempts=1, context="drop_oldest"), context_limit=900)
+    assert (result.status, result.end_reason, result.steps) == ("ok", "step_limit", 30)
+    (left_out,) = result.notes["left_out"].values()
+    assert 0 < left_out < 29
+    assert all(call.usage.prompt_tokens < 900 and "prompt_shrank" not in call.info for call in result.calls)
+    assert max(call.usage.prompt_tokens for call in result.calls) > 600
