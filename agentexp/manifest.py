@@ -10,7 +10,6 @@ import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,6 +17,7 @@ import agentexp
 from agentexp import prompts
 from agentexp.core import SCHEMA_VERSION, Task
 from agentexp.errors import UserError
+from agentexp.packages import installed
 from agentexp.plan import identity
 from agentexp.records import dump
 from agentexp.scrub import scrub
@@ -77,7 +77,7 @@ def build_manifest(run: Run, tasks: Sequence[Task], plan: Sequence[Task]) -> Man
         "config": scrub(run.config),
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "packages": package_versions(),
+        "packages": installed(PACKAGES),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "planned": [task.key for task in plan],
     }
@@ -154,17 +154,6 @@ def task_list_hash(tasks: Sequence[Task]) -> str:
     for task in tasks:
         digest.update(dump([task.id, task.kind, task.spec]) + b"\n")
     return digest.hexdigest()
-
-
-def package_versions() -> dict[str, str]:
-    """Installed versions of `PACKAGES`."""
-    found = {}
-    for name in PACKAGES:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
 
 
 @cache

@@ -20,6 +20,7 @@ from agentexp.errors import FatalError, MissingDependency, ModelError, UserError
 from agentexp.models.openai_api import OpenAIModel
 from agentexp.models.sampled_chats import SampledChats
 from agentexp.models.server_process import ServerProcess
+from agentexp.packages import version_of
 from agentexp.training.core import Sampled
 
 if TYPE_CHECKING:
@@ -251,13 +252,7 @@ class VllmModel:
 
     def versions(self) -> dict[str, str]:
         """Version of vLLM ("other environment" where the program is not of this one) and the model's name."""
-        from importlib.metadata import PackageNotFoundError, version
-
-        try:
-            found = version("vllm")
-        except PackageNotFoundError:
-            found = "other environment"
-        return {"vllm": found, "model": self.name}
+        return {"vllm": version_of("vllm", "other environment"), "model": self.name}
 
 
 def _guarded(command: Sequence[str]) -> list[str]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import platform
 from datetime import UTC, datetime
-from importlib import metadata
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import agentexp
-from agentexp import prompts
+from agentexp import manifest, prompts
 from agentexp.core import SCHEMA_VERSION
-from agentexp.manifest import Manifest, git_state, package_versions
+from agentexp.manifest import Manifest, git_state
+from agentexp.packages import installed
 from agentexp.scrub import scrub
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def build_manifest(job: Job) -> Manifest:
         "python": platform.python_version(),
         "platform": platform.platform(),
         **({"evaluation": scrub(job.evaluation.config)} if job.evaluation else {}),
-        "packages": {**package_versions(), **_installed()},
+        "packages": installed((*manifest.PACKAGES, *PACKAGES)),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "planned": [],
     }
@@ -57,13 +57,3 @@ def build_manifest(job: Job) -> Manifest:
 
 def _versions(component: Any) -> dict[str, str]:
     return dict(component.versions()) if isinstance(component, Versions) else {}
-
-
-def _installed() -> dict[str, str]:
-    found = {}
-    for name in PACKAGES:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return found

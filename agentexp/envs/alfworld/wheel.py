@@ -7,7 +7,6 @@ located; its text files are read, and its two files of plain constants are run o
 from __future__ import annotations
 
 import functools
-import importlib.metadata
 import importlib.util
 import json
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from types import ModuleType
 from typing import Literal
 
 from agentexp.errors import EngineError, MissingDependency
+from agentexp.packages import version_of
 
 Logic = Literal["new", "old"]
 
@@ -169,10 +169,4 @@ def layout(plan: int) -> Layout:
 
 def versions() -> dict[str, str]:
     """Installed versions; "missing" where a package is not installed."""
-    found = {}
-    for package in ("alfworld", "textworld", "fast-downward-textworld"):
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            found[package] = "missing"
-    return found
+    return {package: version_of(package, "missing") for package in ("alfworld", "textworld", "fast-downward-textworld")}

@@ -10,7 +10,6 @@ The sources are our own games (default, offline), a folder of games, and the onl
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from math import ceil
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -26,6 +25,7 @@ from agentexp.envs.arc_agi3.tally import Tally
 from agentexp.envs.arc_agi3.tracker import ArcTracker
 from agentexp.errors import UserError
 from agentexp.metrics.arc import PROGRESS
+from agentexp.packages import version_of
 
 LOGIC = "1"  # changes when one of our own games would play differently
 MOST_CLICKS = 40  # positions that the list of actions offers
@@ -131,11 +131,7 @@ class ArcAgi3:
 
     def versions(self) -> dict[str, str]:
         """Engine, our games, source."""
-        try:
-            engine = version("arcengine")
-        except PackageNotFoundError:
-            engine = "absent"
-        return {"arcengine": engine, "arc_agi3_games": LOGIC, "arc_agi3_source": self._source}
+        return {"arcengine": version_of("arcengine"), "arc_agi3_games": LOGIC, "arc_agi3_source": self._source}
 
     # ------------------------------------------------------------------------------------------------------- episode
 

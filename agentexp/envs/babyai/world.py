@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from typing import Literal
 
 from agentexp.capabilities import Alignment, Checkpoint, CheckpointMatcher, Question
@@ -15,6 +14,7 @@ from agentexp.envs.babyai.progress import Progress
 from agentexp.envs.babyai.scene import Scene
 from agentexp.envs.babyai.tracker import GridTracker
 from agentexp.errors import UserError
+from agentexp.packages import version_of
 
 LOGIC = "1"  # changes when the same actions on the same instance would be answered differently
 
@@ -70,11 +70,7 @@ class BabyAI:
 
     def versions(self) -> dict[str, str]:
         """Version of the engine and of the protocol."""
-        try:
-            package = version("minigrid")
-        except PackageNotFoundError:
-            package = "absent"
-        return {"minigrid": package, "babyai_logic": LOGIC, "babyai_goal": self._wording}
+        return {"minigrid": version_of("minigrid"), "babyai_logic": LOGIC, "babyai_goal": self._wording}
 
     # ------------------------------------------------------------------------------------------------------- episode
 

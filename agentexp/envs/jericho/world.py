@@ -13,7 +13,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import blake2b
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from agentexp.capabilities import Alignment, Checkpoint, CheckpointMatcher, Question
@@ -29,6 +28,7 @@ from agentexp.envs.jericho.stories import BY_NAME, STORIES, Story, games
 from agentexp.envs.jericho.tracker import DARK, StoryTracker
 from agentexp.envs.jericho.walkthrough import Walkthrough
 from agentexp.errors import UserError
+from agentexp.packages import version_of
 
 LOGIC = "1"  # changes when the same story and actions would be answered differently
 SPLITS = ("train", "dev", "test")
@@ -82,10 +82,6 @@ class Jericho:
 
     def versions(self) -> dict[str, str]:
         """Versions of jericho and of the stories' files, and of the logic."""
-        try:
-            package = version("jericho")
-        except PackageNotFoundError:
-            package = "absent"
         digest = blake2b(digest_size=6)
         if self._games is None:
             files = [story.file for story in STORIES]
@@ -93,7 +89,7 @@ class Jericho:
             files = [Path(self._games).expanduser() / name for name in roms.story_files(self._games).values()]
         for file in files:
             digest.update(file.name.encode() + file.read_bytes())
-        return {"jericho": package, "jericho_stories": digest.hexdigest(), "jericho_logic": LOGIC}
+        return {"jericho": version_of("jericho"), "jericho_stories": digest.hexdigest(), "jericho_logic": LOGIC}
 
     # ------------------------------------------------------------------------------------------------------- episode
 

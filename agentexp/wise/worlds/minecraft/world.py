@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -226,14 +225,3 @@ def reason(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     telling = [line for line in lines if "Exception" in line or "rror" in line] or lines[-1:]
     return ": ".join([type(error).__name__, *telling[:2]])[:300]
-
-
-def installed(*packages: str) -> dict[str, str]:
-    """Versions of those packages that are there."""
-    found = {}
-    for package in packages:
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from agentexp.errors import EngineError
+from agentexp.packages import installed
 from agentexp.wise.worlds.minecraft.body import Action, pose_of
-from agentexp.wise.worlds.minecraft.world import Look, MinecraftWorld, installed, reason
+from agentexp.wise.worlds.minecraft.world import Look, MinecraftWorld, reason
 from agentexp.wise.worlds.minerl.mission import Generator, Mission, specification
 
 _NEEDS = (
@@ -145,7 +146,7 @@ class MineRLWorld(MinecraftWorld):
 
     def versions(self) -> dict[str, str]:
         """Of Minecraft and the packages that are installed."""
-        return {"minecraft": self.version, **installed("minerl", "gym", "numpy")}
+        return {"minecraft": self.version, **installed(("minerl", "gym", "numpy"))}
 
 
 def look(observation: Mapping[str, Any], done: bool = False) -> Look:

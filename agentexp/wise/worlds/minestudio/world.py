@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from agentexp.errors import EngineError, MissingDependency, UserError
+from agentexp.packages import installed
 from agentexp.wise.worlds.minecraft.body import Action, pose_of
-from agentexp.wise.worlds.minecraft.world import Look, MinecraftWorld, installed, reason
+from agentexp.wise.worlds.minecraft.world import Look, MinecraftWorld, reason
 
 INSTALL = "pip install minestudio==1.1.6; it also needs JDK 8 and Xvfb (docs/wise-minecraft.md)"
 ENGINE = "python -c 'from minestudio.simulator.entry import check_engine; check_engine(True)'"
@@ -151,7 +152,7 @@ class MineStudioWorld(MinecraftWorld):
 
     def versions(self) -> dict[str, str]:
         """Of Minecraft and the packages that are installed."""
-        return {"minecraft": self.version, **installed("minestudio", "torch", "numpy")}
+        return {"minecraft": self.version, **installed(("minestudio", "torch", "numpy"))}
 
 
 def look(observation: Mapping[str, Any], info: Mapping[str, Any], done: bool = False) -> Look:
