@@ -221,6 +221,16 @@ SAY_DESK_1 = [
     "Action: „go to desk 1“",
     "Action: 《go to desk 1》",
     "Action: go to desk ①",
+    "Action: go to desk ١",
+    "Action∶ go to desk 1",
+    "\x1b[1mAction:\x1b[0m go to desk 1",
+    "Action (step 4): go to desk 1",
+    "Action for step 4: go to desk 1",
+    "Step 4: go to desk 1",
+    "I'll take the following action: go to desk 1",
+    "Agent: go to desk 1\nEnv: You arrive\nAgent: look",
+    "<|begin_of_thought|>look<|end_of_thought|><|begin_of_solution|>go to desk 1<|end_of_solution|>",
+    "<|START_THINKING|>look<|END_THINKING|><|START_RESPONSE|>Action: go to desk 1<|END_RESPONSE|>",
 ]
 
 # (content, finish reason, action or status)
@@ -255,6 +265,7 @@ OTHERS = [
     ("Action: go to desk 3", "stop", "invalid"),
     ("Action: go to the bed", "stop", "invalid"),
     ("Action: none", "stop", "invalid"),
+    ("Action: none\nlook", "stop", "invalid"),
     ("Action:", "stop", "invalid"),
     ("<answer></answer>", "stop", "invalid"),
     ("I will go to desk 1.", "stop", "invalid"),
@@ -379,4 +390,12 @@ WITHOUT_LIST = [
     ("answer the door", "answer the door"),
     ("act", "act"),
     ("Action: unlock door with key", "unlock door with key"),
+    ("Action: None", "invalid"),
+    ("Thought: x\nAction: nothing.", "invalid"),
+    ("<answer>n/a</answer>", "invalid"),
+    ('{"action": "none"}', "invalid"),
+    ('Action: say "go north; then look"', 'say "go north; then look"'),
+    ('Action: say "go north"; look', 'say "go north"'),
+    ("Action: ask Mr. Smith about key. Then leave.", "ask Mr. Smith about key"),
+    ("Action: go to Anna’s “room”", 'go to Anna\'s "room"'),
 ]

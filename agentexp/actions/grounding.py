@@ -20,7 +20,10 @@ _JOINT = re.compile(
     re.IGNORECASE,
 )
 # Joints that no command of any world contains, where no list can tell.
-_SENTENCES = re.compile(r",?\s{1,8}(?:and\s{1,8})?then\s|;\s|\n|[.!?](?=\s+[^\W\d_])", re.IGNORECASE)
+_SENTENCES = re.compile(
+    r",?\s{1,8}(?:and\s{1,8})?then\s|;\s|\n|(?<!\bmr)(?<!\bmrs)(?<!\bms)(?<!\bdr)(?<!\bst)[.!?](?=\s+[^\W\d_])", re.IGNORECASE
+)
+_STRAIGHT = str.maketrans("’‘“”„", '\'\'"""')  # what engines of text games know
 _ALTERNATIVE = re.compile(r"\W{0,10}+(?:(?:and|then)\s+)?(?:or|unless|if|maybe|perhaps|instead|not|else)\b", re.IGNORECASE)
 _PROSE = re.compile(
     r"(?:i(?:'m|'ll|'d|'ve)?|we|you|it|he|she|they|this|that|there|the|my|let(?:'s| me| us)|ok(?:ay)?|sure|sorry|as an|"
@@ -151,8 +154,8 @@ class Grounder:
         """Without a complete list a claim is sent as it was written, up to the first end of a sentence."""
         if len(text) > 20 * self._max_chars:
             return NONE
-        clean = undecorate(text)
-        joint = _SENTENCES.search(clean)
+        clean = undecorate(text).translate(_STRAIGHT)
+        joint = next((j for j in _SENTENCES.finditer(clean) if clean.count('"', 0, j.start()) % 2 == 0), None)
         if joint and cautious:
             return NONE
         first = undecorate(clean[: joint.start()]) if joint else clean

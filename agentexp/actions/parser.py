@@ -158,7 +158,10 @@ def _choose(
 ) -> _Choice | None:
     """The claim that counts, and what it is. `known`: the explicit claims, where they were found already."""
     nothing = {fold(word) for word in settings.no_action}
-    claims = [c for c in (explicit_claims(text, patterns) if known is None else known) if fold(c.text) not in nothing]
+    explicit = explicit_claims(text, patterns) if known is None else known
+    claims = [claim for claim in explicit if fold(claim.text) not in nothing]
+    if explicit and not claims:
+        return None  # "Action: none" is an answer, so no other line is one
     if not claims:
         return _choose_implicit(text, patterns, grounder)
     found = [_resolve(claim, grounder) for claim in claims]

@@ -83,6 +83,7 @@ TURN_TOKENS = [
     ),
     *("<|User|>", "<|Assistant|>", "<|begin▁of▁sentence|>", "<|end▁of▁sentence|>", "[INST]", "[/INST]", "</s>", "<s>", "<eos>"),
     *("<bos>", "[EOS]", "<|eot|>", "<|tool_response|>"),
+    *("<|begin_of_solution|>", "<|end_of_solution|>", "<|START_RESPONSE|>", "<|END_RESPONSE|>"),
 ]
 
 
@@ -180,9 +181,9 @@ class Patterns:
 _LEAD = r"^(?:[^\w\n<{\[]|_){0,60}+(?:\d{1,2}[.)](?:[^\w\n<{\[]|_){0,20}+)?"
 _PHRASE = (
     r"(?:(?:so|therefore|thus|hence|now)\b[ ,]*)?"
-    r"(?:(?:here is|here's|my|the|your|next|best|final|chosen|selected|recommended|single|this)[ ]+){0,4}"
+    r"(?:(?:here is|here's|my|the|your|next|best|final|chosen|selected|recommended|single|this|following)[ ]+){0,4}"
 )
-_INDEX = r"(?:[ ]*[#(\[]?\d{1,3}[)\]]?)?"
+_INDEX = r"(?:[ ]*(?:for[ ]+)?[#(\[]?(?:step[ ]+)?\d{1,3}[)\]]?)?"
 _VERB = r"(?:[ ]+(?:is|will be|to take|to take is|taken|now))?"
 _CLOSERS = r"[ *_`~\"'\])】）]{0,20}+"
 _MARKS = r"[*_`~\"'\])】）]{0,9}+"  # closes what was opened before the label; behind a blank it belongs to the action
@@ -216,7 +217,7 @@ def _compile(
         token=_re(tokens or "(?!)"),
         header=_re(
             rf"\s*+(?:(?:{tokens or '(?!)'})[ ]*(?:(?:assistant|model|final)\b)?(?:{channel})?|{channel}|"
-            r"[*#_ ]{0,10}+assistant[*_ ]{0,10}+:[*_]{0,10})"
+            r"[*#_ ]{0,10}+(?:assistant|agent|ai)[*_ ]{0,10}+:[*_]{0,10})"
         ),
         soft=_re(
             rf"^[ \t>*#_+\-\d.)\[【]{{0,20}}+(?:{observed})[ ]*[#(]?\d*[)\]】 *_]*(?::|\n|$)"

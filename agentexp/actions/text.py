@@ -9,11 +9,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 _BREAKS = dict.fromkeys("\r\x0b\x0c\x85\u2028\u2029", "\n")
+_COLONS = "\u2236\ua789\u02d0"  # look like a colon and stand for one; NFKC leaves them
 _ENTITY = r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]{2,8});"
-# One unit of the original: an entity, a line break (also one written out as backslash + n before a new line's start), or a
-# character with its combining marks.
+# One unit of the original: an entity, a colour code of a terminal, a line break (also one written out as backslash + n before
+# a new line's start), or a character with its combining marks.
 _UNIT = re.compile(
-    _ENTITY + r"|\r\n|(?:\\r)?\\n(?=\s*(?:[A-Z*#>`<{\"\u0080-\uffff]|\Z))|.[\u0300-\u036f\u20d0-\u20ff\u3099\u309a]*", re.DOTALL
+    _ENTITY + r"|\x1b\[[0-9;]{0,20}[A-Za-z]|\r\n"
+    r"|(?:\\r)?\\n(?=\s*(?:[A-Z*#>`<{\"\u0080-\uffff]|\Z))|.[\u0300-\u036f\u20d0-\u20ff\u3099\u309a]*",
+    re.DOTALL,
 )
 _MARKUP = re.compile(
     r"</?(?:b|i|u|em|strong|code|pre|p|br|span|tt|kbd|mark|div|li|ul|ol|h[1-6]|blockquote)(?:\s[^<>]*)?/?>", re.I
@@ -55,6 +58,8 @@ def normalise(original: str) -> Text:
 def _unit(unit: str) -> str:
     if unit == "\r\n" or unit.startswith("\\"):
         return "\n" if len(unit) > 1 else unit
+    if unit.startswith("\x1b["):
+        return ""
     if unit[0] == "&" and len(unit) > 2:
         unit = html.unescape(unit)
     if unit[0] in _BREAKS:
@@ -64,6 +69,10 @@ def _unit(unit: str) -> str:
         category = unicodedata.category(char)
         if category == "Zs" or char == "\t":
             kept.append(" ")
+        elif category == "Nd":
+            kept.append(str(unicodedata.decimal(char)))
+        elif char in _COLONS:
+            kept.append(":")
         elif char == "\n" or (category not in ("Cc", "Cf", "Cs", "Me") and not "\ufe00" <= char <= "\ufe0f"):
             kept.append(char)
     return "".join(kept)
@@ -76,12 +85,14 @@ def _without_markup(text: str) -> str:
 
 
 _QUOTES = "\"'`´“”„‟‘’‚‛«»‹›「」『』《》〈〉"
+_APOSTROPHE = re.compile(r"(?<=\w)['’](?=\w)")
 _ENDS = "*_~| \t\n"
 _LONG = 2000
 _TAIL = ".。．!?,;:、"
 _LATEX = re.compile(r"\\(?:text\w*|math\w*|emph)\s*\{([^{}]*)\}")
 _HEAD = re.compile(
-    r"(?:>+|\$(?= )|#{1,6}(?= )|:|[-+•·▪‣◦●○–—](?= )|->|=>|[→➜⇒▶►]|\(?\d{1,2}[.)] +(?=\S)|[A-Za-z]\) +(?=\S))\s*"
+    r"(?:>+|\$(?= )|#{1,6}(?= )|:|[-+•·▪‣◦●○–—](?= )|->|=>|[→➜⇒▶►]|\(?\d{1,2}[.)] +(?=\S)|[A-Za-z]\) +(?=\S)|"
+    r"(?:[Ss]tep|[Tt]urn) \d{1,3} ?[:.)] +(?=\S))\s*"
 )
 _CALL = re.compile(r"[\w.]+\(\s*(?:\w+\s*[=:]\s*)?([\"'])(?P<value>.*)\1\s*,?\s*\)", re.DOTALL)
 _PAIRS = {"[": "]", "<": ">", "{": "}", "【": "】", "$": "$"}
@@ -130,7 +141,8 @@ def _strip_quotes(text: str) -> str:
     """Drop quotes around the text, or those at an end that open or close nothing in it; a quoted word keeps both of its."""
     if len(text) > 1 and text[0] in _QUOTES and text[-1] in _QUOTES:
         return text[1:-1]
-    lone = sum(char in _QUOTES for char in text) % 2 == 1 or not any(char in _QUOTES for char in text.strip(_QUOTES))
+    quotes = sum(char in _QUOTES for char in _APOSTROPHE.sub("", text))
+    lone = quotes % 2 == 1 or not any(char in _QUOTES for char in text.strip(_QUOTES))
     if lone and text[:1] in _QUOTES:
         return text[1:]
     if lone and text[-1:] in _QUOTES:
