@@ -51,6 +51,8 @@ SHOWING = (
 )
 """Parts of the package that only show what the records hold."""
 
+WAYS_ON = "Go on there all the same with resume=ignore, start afresh elsewhere with output_root=, or remove the folder."
+
 
 def build_manifest(run: Run, tasks: Sequence[Task], plan: Sequence[Task]) -> Manifest:
     """Describe a run.
@@ -94,14 +96,16 @@ def settle(old: Manifest | None, new: Manifest, resume: Resume, folder: Path) ->
     changes = list(differences(old, new))
     if changes and resume == "refuse":
         listed = "\n".join(f"  {key}: {_short(a)} -> {_short(b)}" for key, a, b in changes)
-        raise UserError(
-            f"{folder} holds episodes of another run:\n{listed}\n"
-            "Go on there all the same with resume=ignore, start afresh elsewhere with output_root=, or remove the folder."
-        )
+        raise UserError(f"{folder} holds episodes of another run:\n{listed}\n{WAYS_ON}")
     for key, a, b in changes:
         log.warning("Resuming although %s changed: %s -> %s.", key, _short(a), _short(b))
     for key, a, b in _compare(old.get("packages", {}), new["packages"], "packages"):
         log.warning("Resuming with another version of a package, %s: %s -> %s.", key, a, b)
+    return continued(old, new, changes)
+
+
+def continued(old: Manifest, new: Manifest, changes: Sequence[Change]) -> Manifest:
+    """`new` for a run that goes on: with the date when it began, and under "history" what has changed on the way."""
     history = list(old.get("history", []))
     if changes:
         history.append({"at": new["created"], "changes": {key: [a, b] for key, a, b in changes}})

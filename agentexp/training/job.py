@@ -25,7 +25,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from agentexp.errors import FatalError, HarnessError, MissingDependency, UserError
 from agentexp.interrupt import end_now, handled
-from agentexp.manifest import Resume, differences
+from agentexp.manifest import WAYS_ON, Resume, continued, differences
 from agentexp.models.cores import free_cores
 from agentexp.progress import Mode
 from agentexp.store import RunFolder, read_json
@@ -212,15 +212,8 @@ class Job:
         started = folder.episodes_file.stat().st_size > 0 or (kept.is_dir() and any(kept.iterdir()))
         if changes and started and self.resume == "refuse":
             listed = "\n".join(f"  {key}: {before} -> {now}" for key, before, now in changes)
-            raise UserError(
-                f"{self.folder} holds another training:\n{listed}\n"
-                "Go on there all the same with resume=ignore, start afresh elsewhere with output_root=, or remove the folder."
-            )
-        history = list(old.get("history", []))
-        if changes and started:
-            history.append({"at": new["created"], "changes": {key: [before, now] for key, before, now in changes}})
-        merged = {**new, "created": old.get("created", new["created"])} if started else new
-        return {**merged, "history": history} if history else merged
+            raise UserError(f"{self.folder} holds another training:\n{listed}\n{WAYS_ON}")
+        return continued(old, new, changes) if started else new
 
     def _set_threads(self) -> None:
         if "torch" in needed(self.trainer):
