@@ -22,6 +22,7 @@ from agentexp.config import (
     split_model,
 )
 from agentexp.core import Env, Model, Paradigm
+from agentexp.effects import check_caps, warn_of_unread
 from agentexp.errors import UserError
 from agentexp.kinds import check_component
 from agentexp.rollout import Budget, Limits
@@ -131,6 +132,10 @@ def make_run(config: Config, overrides: Overrides) -> Run:
     parsing = build(config["parsing"], "parsing", overrides, ParseSettings)
     logger = build(config["logger"], "logger", overrides, Tracker)
     concurrency = settings.concurrency or default_concurrency(models["actor"], env_settings.in_process)
+    limits = Limits(**_fields(settings.limits))
+    check_caps(limits, models)
+    if settings.command != "explore":
+        warn_of_unread(config, overrides, called)
     known = {key: value for key, value in config.items() if key not in UNUSED[settings.command]}
     root = Path(settings.output_root).expanduser()
     return Run(
@@ -144,7 +149,7 @@ def make_run(config: Config, overrides: Overrides) -> Run:
         folder=run_folder(root, settings.command, env.name, paradigm.name, models["actor"].label, known),
         output_root=root,
         split=env_settings.split,
-        limits=Limits(**_fields(settings.limits)),
+        limits=limits,
         parsing=parsing,
         seeds=[env_settings.seed],
         repeats=settings.repeats,
