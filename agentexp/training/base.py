@@ -15,7 +15,7 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from agentexp.errors import MissingDependency, UserError
 from agentexp.models import weights
@@ -48,6 +48,8 @@ class Base:
         UserError: a setting has an impossible value.
     """
 
+    where: ClassVar[str] = "base"  # the config group, in messages
+
     def __init__(
         self,
         *,
@@ -59,12 +61,23 @@ class Base:
         seed: int = 0,
     ) -> None:
         if dtype not in DTYPES:
-            raise UserError(f"base.dtype={dtype} is not possible; choose one of: {', '.join(DTYPES)}.")
+            raise UserError(f"{self._named('dtype')}={dtype} is not possible; choose one of: {', '.join(DTYPES)}.")
         if revision is not None and not _is_hub_name(path):
-            raise UserError(f"base.revision={revision} is for names on the Hugging Face hub; base.path={path} is none.")
+            raise UserError(
+                f"{self._named('revision')}={revision} is for names on the Hugging Face hub; "
+                f"{self._named('path')}={path} is none."
+            )
         self.path, self.dtype, self.device = path, dtype, device
         self.revision, self.attention, self.seed = revision, attention, seed
         self._folder: Path | None = None
+
+    def _named(self, setting: str) -> str:
+        """A setting as the user writes it."""
+        return f"{self.where}.{setting}"
+
+    @property
+    def _said_path(self) -> str:
+        return f"{self._named('path')}={self.path}"
 
     @property
     def name(self) -> str:
@@ -87,22 +100,22 @@ class Base:
     def load_model(self) -> Any:
         """The model (`transformers.PreTrainedModel`) on its device, in evaluation mode. Raises as `folder`."""
         folder = self.folder()
-        transformers = _transformers()
+        transformers = _transformers(self._said_path)
         options: dict[str, Any] = {} if self.attention is None else {"attn_implementation": self.attention}
         try:
             with no_bars():
                 model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=self.dtype, **options)
         except (OSError, ValueError) as error:
-            raise UserError(f"base.path={self.path} cannot be loaded as a causal language model: {error}") from error
-        return model.to(torch_device(self.device))
+            raise UserError(f"{self._said_path} cannot be loaded as a causal language model: {error}") from error
+        return model.to(torch_device(self.device, self._named("device")))
 
     def load_tokenizer(self) -> Any:
         """The tokenizer (`transformers.PreTrainedTokenizerFast`), with a padding token. Raises as `folder`."""
         folder = self.folder()
         try:
-            tokenizer = _transformers().AutoTokenizer.from_pretrained(folder)
+            tokenizer = _transformers(self._said_path).AutoTokenizer.from_pretrained(folder)
         except (OSError, ValueError) as error:
-            raise UserError(f"The tokenizer of base.path={self.path} cannot be loaded: {error}") from error
+            raise UserError(f"The tokenizer of {self._said_path} cannot be loaded: {error}") from error
         if tokenizer.pad_token is None:
             tokenizer.pad_token = tokenizer.eos_token
         return tokenizer
@@ -120,29 +133,33 @@ class Base:
 
     def _find(self) -> Path:
         if self.path == "tiny":
+            _transformers(self._said_path)
             return _cached(f"tiny-{self.seed}-{_LAYOUT}", lambda folder: make_tiny(folder, self.seed))
         if self.path == "smollm2" or self.path.endswith(".gguf"):
             file = self._gguf()
+            _transformers(self._said_path)
             return _cached(f"{file.stem}-{weights.checksum(file)[:16]}-{_LAYOUT}", lambda folder: dequantise(file, folder))
         folder = Path(self.path).expanduser()
         if folder.is_dir():
             if not (folder / "config.json").is_file():
-                raise UserError(f"base.path={self.path} is no Hugging Face folder: it has no config.json. {_CHOICES}")
+                inside = folder / "model"  # a run folder of a training
+                hint = f"Did you mean {inside}?" if (inside / "config.json").is_file() else _CHOICES
+                raise UserError(f"{self._said_path} is no Hugging Face folder: it has no config.json. {hint}")
             return folder.resolve()
         if _is_hub_name(self.path):
             return self._download()
-        raise UserError(f"base.path={self.path} does not exist. {_CHOICES}")
+        raise UserError(f"{self._said_path} does not exist. {_CHOICES}")
 
     def _gguf(self) -> Path:
         if self.path == "smollm2":
-            return weights.locate(None)
+            return weights.locate(None, self._named("path"), f"{self._named('path')}=smollm2")
         file = Path(self.path).expanduser()
         if not file.is_file():
-            raise UserError(f"base.path={self.path} does not exist. {_CHOICES}")
-        return weights.locate(str(file))
+            raise UserError(f"{self._said_path} does not exist. {_CHOICES}")
+        return weights.locate(str(file), self._named("path"))
 
     def _download(self) -> Path:
-        _transformers()
+        _transformers(self._said_path)
         from huggingface_hub import snapshot_download
         from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
@@ -150,7 +167,29 @@ class Base:
         try:
             return Path(snapshot_download(self.path, revision=self.revision, allow_patterns=patterns))
         except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
-            raise UserError(f"base.path={self.path} is no local folder and cannot be had from the hub: {error}") from error
+            raise UserError(f"{self._said_path} is no local folder and cannot be had from the hub: {error}") from error
+
+
+class ModelBase(Base):
+    """The model of `model=transformers`: the same settings under another name."""
+
+    where = "model"
+
+
+class Argument(Base):
+    """A model named by an argument of a command.
+
+    Args:
+        said: how the user names it, for messages ("--tokenizer").
+        path, dtype: see `Base`.
+    """
+
+    def __init__(self, said: str, path: str, dtype: Dtype = "float32") -> None:
+        self._said = said
+        super().__init__(path=path, dtype=dtype, device="cpu")
+
+    def _named(self, setting: str) -> str:
+        return self._said if setting == "path" else setting
 
 
 def dequantise(file: Path, folder: Path) -> Path:
@@ -187,8 +226,12 @@ def dequantise(file: Path, folder: Path) -> Path:
     return folder
 
 
-def torch_device(device: str) -> torch.device:
+def torch_device(device: str, setting: str = "base.device") -> torch.device:
     """A torch device; "auto" = the first GPU, or the CPU without one.
+
+    Args:
+        device: its name.
+        setting: what messages call it.
 
     Raises:
         UserError: there is no such device.
@@ -201,18 +244,18 @@ def torch_device(device: str) -> torch.device:
     try:
         found = torch.device(device)
     except RuntimeError as error:
-        raise UserError(f"device={device} is no torch device; use auto, cpu, cuda or cuda:1.") from error
+        raise UserError(f"{setting}={device} is no torch device; use auto, cpu, cuda or cuda:1.") from error
     if found.type == "cuda" and not torch.cuda.is_available():
-        raise UserError(f"device={device} needs a GPU that torch can use; there is none. Use auto or cpu.")
+        raise UserError(f"{setting}={device} needs a GPU that torch can use; there is none. Use auto or cpu.")
     return found
 
 
-def _transformers() -> Any:
+def _transformers(what: str = "This model") -> Any:
     try:
         import torch  # noqa: F401 - transformers imports without it and fails later
         import transformers
     except ImportError as error:
-        raise MissingDependency(f"This model needs torch and transformers: {INSTALL}") from error
+        raise MissingDependency(f"{what} needs torch and transformers: {INSTALL}") from error
     return transformers
 
 
@@ -222,7 +265,6 @@ def _is_hub_name(path: str) -> bool:
 
 def _cached(key: str, make: Callable[[Path], object]) -> Path:
     """The folder `key` of the cache, made by `make` if missing: in one piece, by one process at a time."""
-    _transformers()
     safe = re.sub(r"[^\w.-]", "_", key)
     root = weights.cache_folder() / "bases"
     folder = root / safe

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agentexp.errors import MissingDependency, UserError
-from agentexp.training.base import Base
+from agentexp.training.base import Argument
 from agentexp.training.gguf_tokenizer import add_tokenizer
 
 TYPES = ("f32", "f16", "bf16", "q8_0")
@@ -40,7 +40,7 @@ def export_gguf(folder: str | Path, out: str | Path, dtype: str = "q8_0") -> Pat
         import gguf
     except ImportError as error:
         raise MissingDependency("Writing GGUF files needs: pip install gguf") from error
-    base = Base(path=str(folder), dtype="auto", device="cpu")
+    base = Argument("MODEL", str(folder), "auto")
     model, tokenizer = base.load_model(), base.load_tokenizer()
     config = model.config
     kind = _ARCHITECTURES.get(config.model_type)

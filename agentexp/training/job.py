@@ -58,6 +58,15 @@ class Plans(Protocol):
         ...
 
 
+@runtime_checkable
+class Checks(Protocol):
+    """A trainer that can look at its data before anything heavy is imported."""
+
+    def check(self) -> None:
+        """Raises `UserError` for data that cannot be trained on. Takes no longer than reading them."""
+        ...
+
+
 class TrainFolder(RunFolder):
     """A run folder whose lines are those of `metrics.jsonl`."""
 
@@ -158,6 +167,8 @@ class Job:
         self._show = TrainProgress(f"{self.command} {self.label}", self.progress)
         summary: dict[str, Any] = {"command": self.command, "base": self.label}
         try:
+            if isinstance(self.trainer, Checks):  # torch takes seconds to import
+                self.trainer.check()
             self._set_threads()
             self.logger.start(self.folder, self.folder.name, self.config)
             with self._show, self._signals():

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from agentexp.errors import MissingDependency, UserError
-from agentexp.training.base import Base, Dtype
+from agentexp.training.base import Argument, Dtype
 from agentexp.training.tiny import no_bars
 
 
@@ -23,7 +23,9 @@ def merged(model: Any, adapter: str | Path) -> Any:
     """
     folder = Path(adapter).expanduser()
     if not (folder / "adapter_config.json").is_file():
-        raise UserError(f"{adapter} is no adapter: it has no adapter_config.json. Give the folder that peft saved.")
+        inside = folder / "adapter"  # a run folder of a training
+        hint = f"Did you mean {inside}?" if (inside / "adapter_config.json").is_file() else "Give the folder that peft saved."
+        raise UserError(f"{adapter} is no adapter: it has no adapter_config.json. {hint}")
     try:
         from peft import PeftModel
     except ImportError as error:
@@ -52,7 +54,7 @@ def merge_folder(base: str, adapter: str | Path, out: str | Path, dtype: Dtype =
     target = Path(out).expanduser()
     if target.exists() and any(target.iterdir()):
         raise UserError(f"{out} is not empty; give another folder.")
-    source = Base(path=base, dtype=dtype, device="cpu")
+    source = Argument("MODEL", base, dtype)
     model = merged(source.load_model(), adapter)
     with no_bars():
         model.save_pretrained(target)

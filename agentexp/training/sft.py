@@ -18,8 +18,8 @@ from agentexp.errors import MissingDependency, UserError
 from agentexp.training.base import Base
 from agentexp.training.core import Row, TrainRun
 from agentexp.training.schedule import sequences
-from agentexp.training.sft_data import Data
-from agentexp.training.sft_rows import Prepared, TooLong, prepare
+from agentexp.training.sft_data import Conversation, Data
+from agentexp.training.sft_rows import Prepared, TooLong, check, prepare
 
 Precision = Literal["fp32", "bf16", "bf16_weights"]
 
@@ -147,6 +147,7 @@ class SftTrainer:
     ) -> None:
         self.base, self.lr, self.epochs = base, lr, epochs
         self.data: Data = data
+        self._conversations: list[Conversation] = []
         self.token_budget, self.budget_counts, self.max_steps = token_budget, budget_counts, max_steps
         self.global_batch, self.micro_batch = global_batch, micro_batch
         self.schedule, self.warmup, self.weight_decay, self.max_grad_norm = schedule, warmup, weight_decay, max_grad_norm
@@ -170,6 +171,17 @@ class SftTrainer:
         if max_len < 8:
             raise UserError(f"trainer.max_len={max_len} leaves no room for a conversation.")
 
+    def check(self) -> None:
+        """Read the conversations and refuse those that cannot be trained; see `agentexp.training.job.Checks`.
+
+        Raises:
+            UserError: a row is damaged, or nothing can be trained.
+        """
+        if not self._conversations:
+            found = self.data.conversations()
+            check(found)
+            self._conversations = found
+
     def versions(self) -> dict[str, str]:
         """The data's hash, for the manifest."""
         return self.data.versions()
@@ -187,12 +199,11 @@ class SftTrainer:
         Raises:
             UserError: nothing to train on.
         """
+        self.check()
         from agentexp.training.chat import TemplateFormat
 
         chat = TemplateFormat(self.base.load_tokenizer(), self.template)
-        prepared = prepare(
-            self.data.conversations(), chat, max_len=self.max_len, too_long=self.too_long, held_out=self.held_out
-        )
+        prepared = prepare(self._conversations, chat, max_len=self.max_len, too_long=self.too_long, held_out=self.held_out)
         lengths = [len(row.ids) for row in prepared.rows]
         order = sequences(
             lengths,

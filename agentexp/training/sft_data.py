@@ -174,6 +174,8 @@ class Demo:
 
 def _messages(row: Mapping[str, Any], where: str) -> list[Message]:
     listed = row.get("messages")
+    if "messages" in row and not isinstance(listed, list):
+        raise UserError(f"{where}: messages must be a list of {{role, content}}, not {_kind(listed)}.")
     if not isinstance(listed, list):
         hint = " `agentexp export --format messages` writes them." if "conversations" in row else ""
         raise UserError(f"{where} has no messages; it has {', '.join(sorted(row)) or 'nothing'}.{hint}")
@@ -184,6 +186,12 @@ def _messages(row: Mapping[str, Any], where: str) -> list[Message]:
             raise UserError(f"{where}: every message needs a role ({', '.join(ROLES)}) and a content that is text.")
         messages.append(Message(role, content))
     return messages
+
+
+def _kind(value: Any) -> str:
+    """What a JSON value is, for messages."""
+    names = {str: "text", dict: "an object", bool: "true or false", int: "a number", float: "a number"}
+    return "null" if value is None else names.get(type(value), type(value).__name__)
 
 
 def _instance(row: Mapping[str, Any], number: int) -> object:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from agentexp.core import stable_seed
+from agentexp.core import Message, stable_seed
 from agentexp.errors import UserError
 from agentexp.training.core import ChatFormat, Row
 from agentexp.training.sft_data import Conversation
@@ -20,6 +20,8 @@ class Counts:
 
     Attributes:
         conversations: that were given.
+        empty: refused, because a reply of the assistant is empty: the model would learn to say nothing.
+        empty_in: the instance of the first of them.
         nothing_to_train: refused, because no assistant turn is in them, or none within the first `max_len` tokens.
         too_long: dropped, because they are longer than `max_len` tokens.
         cut: shortened to the turns that fit into `max_len` tokens.
@@ -29,12 +31,22 @@ class Counts:
     """
 
     conversations: int = 0
+    empty: int = 0
+    empty_in: str = ""
     nothing_to_train: int = 0
     too_long: int = 0
     cut: int = 0
     lost_tokens: int = 0
     refused: int = 0
     reason: str = ""
+
+    def refuse_empty(self, messages: Iterable[Message], instance: str) -> bool:
+        """Whether the assistant says nothing in one of its turns; counted."""
+        found = any(message.role == "assistant" and not message.content.strip() for message in messages)
+        if found:
+            self.empty += 1
+            self.empty_in = self.empty_in or instance
+        return found
 
     def sentences(self) -> list[str]:
         """What a user must know; empty when every conversation is trained in full."""
@@ -43,6 +55,8 @@ class Counts:
             lines.append(f"{self.cut} {of} are cut to max_len: their last turns ({self.lost_tokens} tokens) are not trained.")
         if self.too_long:
             lines.append(f"{self.too_long} {of} are left out: longer than max_len.")
+        if self.empty:
+            lines.append(f"{self.empty} {of} are refused: a reply of the assistant is empty (the first: {self.empty_in}).")
         if self.nothing_to_train:
             lines.append(f"{self.nothing_to_train} {of} are refused: no assistant turn that fits into max_len.")
         if self.refused:
@@ -57,6 +71,28 @@ class Prepared:
     rows: list[Row] = field(default_factory=list)
     held_out: list[Row] = field(default_factory=list)
     counts: Counts = field(default_factory=Counts)
+
+
+def check(conversations: Iterable[Conversation]) -> None:
+    """Refuse what no tokenizer could make trainable, before one is loaded.
+
+    Raises:
+        UserError: there is no conversation with replies of the assistant, none of them empty.
+    """
+    counts = Counts()
+    for messages, instance in conversations:
+        counts.conversations += 1
+        if counts.refuse_empty(messages, instance):
+            continue
+        if any(message.role == "assistant" for message in messages):
+            return
+        counts.nothing_to_train += 1
+    raise _nothing(counts)
+
+
+def _nothing(counts: Counts, settings: str = "") -> UserError:
+    reasons = " ".join(counts.sentences()) or "There are no conversations."
+    return UserError(f"There is nothing to train on. {reasons} Check trainer.data{settings}.")
 
 
 def prepare(
@@ -83,6 +119,8 @@ def prepare(
     made = Prepared()
     for messages, instance in conversations:
         made.counts.conversations += 1
+        if made.counts.refuse_empty(messages, instance):
+            continue
         try:
             row = chat.supervised(messages)
         except UserError as error:
@@ -95,8 +133,7 @@ def prepare(
             apart = stable_seed("held out", instance) < held_out * 2**31
             (made.held_out if apart else made.rows).append(fitted)
     if not made.rows:
-        reasons = " ".join(made.counts.sentences()) or "There are no conversations."
-        raise UserError(f"There is nothing to train on. {reasons} Check trainer.data, trainer.max_len={max_len} and held_out.")
+        raise _nothing(made.counts, f", trainer.max_len={max_len} and held_out")
     return made
 
 

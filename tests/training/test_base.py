@@ -9,8 +9,10 @@ import pytest
 
 from agentexp.errors import MissingDependency, UserError
 from agentexp.models import weights
-from agentexp.training.base import Base
+from agentexp.models.transformers import TransformersModel
+from agentexp.training.base import Argument, Base, ModelBase
 from agentexp.training.chat import TemplateFormat
+from agentexp.training.export_model import export_model
 from agentexp.training.tiny import make_tiny
 
 torch = pytest.importorskip("torch", reason="needs agentexp[train]")
@@ -64,6 +66,29 @@ def test_impossible(settings: dict[str, Any], message: str) -> None:
         Base(**settings).folder()
 
 
+def test_messages_name_the_setting_that_was_given(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    make_tiny(tmp_path / "run" / "model")
+    run = str(tmp_path / "run")
+    bad: list[tuple[Any, str]] = [
+        (lambda: TransformersModel(path=run)._base.folder(), rf"^model\.path={run} .* Did you mean {run}/model\?$"),
+        (lambda: TransformersModel(path="gone.gguf").versions(), r"^model\.path=gone\.gguf does not exist"),
+        (lambda: ModelBase(path="tiny", device="toaster").load_model(), r"^model\.device=toaster"),
+        (lambda: ModelBase(dtype="int8"), r"^model\.dtype=int8"),  # type: ignore[arg-type]
+        (lambda: Base(path=run).folder(), rf"^base\.path={run} .* Did you mean {run}/model\?$"),
+        (lambda: export_model(run, gguf=tmp_path / "x.gguf"), rf"^MODEL={run} .* Did you mean {run}/model\?$"),
+        (lambda: export_model("tiny", adapter=tmp_path, gguf=tmp_path / "x.gguf"), "is no adapter"),
+        (lambda: Argument("--tokenizer", "nope").folder(), r"^--tokenizer=nope does not exist"),
+    ]
+    for act, message in bad:
+        with pytest.raises(UserError, match=message):
+            act()
+    file = tmp_path / "x.gguf"
+    file.write_bytes(b"junk")
+    with pytest.raises(UserError, match=r"^base\.path=.* Give a GGUF file\.$"):  # null means nothing to base.path
+        Base(path=str(file)).folder()
+
+
 def test_folder_without_a_model(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"no config\.json"):
         Base(path=str(tmp_path)).folder()
@@ -89,7 +114,7 @@ def test_without_the_extra(missing: str, tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setitem(sys.modules, missing, None)
     for path in ("tiny", str(tmp_path)):
         (tmp_path / "config.json").touch()
-        with pytest.raises(MissingDependency, match=r"pip install torch==.* and then 'agentexp\[train\]'"):
+        with pytest.raises(MissingDependency, match=rf"^base\.path={path} needs torch .* and then 'agentexp\[train\]'"):
             Base(path=path).load_model()
 
 

@@ -1,6 +1,7 @@
 """Lengths: exact with a tokenizer, an estimate without one."""
 
 import builtins
+import sys
 from typing import Any
 
 import pytest
@@ -35,8 +36,16 @@ def test_the_packaged_model_is_estimated_where_it_cannot_be_read(monkeypatch: py
 
     monkeypatch.setattr(tokens, "Tokenized", missing)
     assert not counter("smollm2").exact
-    with pytest.raises(MissingDependency):
+    with pytest.raises(MissingDependency, match="or take --tokenizer characters"):
         counter("some/model")
+
+
+def test_without_torch_the_option_and_the_way_around_it_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingDependency, match=r"^--tokenizer=nope/x needs torch .*\n\(or take --tokenizer characters"):
+        counter("nope/x")
+    with pytest.raises(UserError, match=r"^--tokenizer=nope does not exist"):
+        counter("nope")
 
 
 def test_an_estimate_needs_no_package(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,8 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -53,6 +55,29 @@ def fail(error):
         raise error
 
     return act
+
+
+def test_data_are_looked_at_before_torch_is_imported(tmp_path):
+    lines = tmp_path / "x.jsonl"
+    for content, message in (
+        ('{"messages": "hi"}', "must be a list of {role, content}, not text"),
+        ('{"messages": [{"role": "assistant", "content": ""}]}', "a reply of the assistant is empty (the first: 0)"),
+    ):
+        lines.write_text(content + "\n")
+        code = f"""
+import sys
+sys.argv = ["agentexp", "train-sft", "trainer.data.path={lines}", "base=tiny", "output_root={tmp_path / "out"}"]
+import agentexp.training.job as job
+job.require = lambda *_: None
+try:
+    from agentexp.__main__ import main
+    main()
+finally:
+    assert "torch" not in sys.modules and "transformers" not in sys.modules
+"""
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert done.returncode == 2 and message in done.stderr, done.stderr
+    assert not list((tmp_path / "out").glob("train-sft/*"))  # nothing is left of a training that never began
 
 
 def test_a_run_folder_has_everything_and_its_path_comes_last(tmp_path, capsys):

@@ -52,6 +52,8 @@ def test_a_filter_that_leaves_nothing_is_refused(tmp_path, settings, message):
         ("no json\n", "line 1 is not JSON"),
         ("[]\n", "line 1 must be a JSON object"),
         ('{"conversations": []}\n', "agentexp export --format messages"),
+        ('{"messages": "hi"}\n', r"row 0: messages must be a list of \{role, content\}, not text\."),
+        ('{"messages": null}\n', "not null"),
         ('{"messages": [{"role": "tool", "content": "x"}]}\n', "row 0: every message needs a role"),
         ('{"messages": [{"role": "user", "content": null}]}\n', "a content that is text"),
     ],

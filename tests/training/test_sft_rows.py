@@ -4,7 +4,7 @@ from agentexp.core import Message
 from agentexp.errors import UserError
 from agentexp.training.core import Row
 from agentexp.training.sft_data import Conversation
-from agentexp.training.sft_rows import Counts, fit, prepare
+from agentexp.training.sft_rows import Counts, check, fit, prepare
 
 
 class Words:
@@ -64,6 +64,22 @@ def test_a_template_refusal_is_counted_with_its_reason():
     odd = Conversation([Message("assistant", "a")], "i")
     made = prepare([odd, talk("u", "a")], Words(), max_len=9)
     assert made.counts.sentences() == ["1 of 2 conversations are refused by the chat template: begins with an assistant"]
+
+
+def test_an_empty_reply_is_refused_with_a_count_and_its_place():
+    talks = [talk("u", "a"), talk("u", "", "u", "a", instance="e/train/7"), talk("u", " \n", instance="e/train/9")]
+    made = prepare(talks, Words(), max_len=20)
+    assert [text(row) for row in made.rows] == ["uaE"]
+    assert made.counts.sentences() == [
+        "2 of 3 conversations are refused: a reply of the assistant is empty (the first: e/train/7)."
+    ]
+
+
+def test_what_no_tokenizer_can_help_is_refused_without_one():
+    check([talk("u", ""), talk("u", "a")])
+    for given in ([], [talk("u")], [talk("u", "")]):
+        with pytest.raises(UserError, match="There is nothing to train on"):
+            check(given)
 
 
 @pytest.mark.parametrize("given", [[], [talk("u" * 30, "a")], [talk("u")]])

@@ -89,8 +89,9 @@ def collect(runs: Sequence[Path], out: Path, options: Options = Options()) -> li
     from agentexp.training.collect.gather import gather
 
     options.check()
-    counts = counter(options.tokenizer)
-    sets = gather(find_sources(runs), options, counts)
+    sources = find_sources(runs)
+    counts = counter(options.tokenizer)  # after what is quickly refused: a tokenizer takes seconds to load
+    sets = gather(sources, options, counts)
     for kind, found in sets.items():
         if not found.rows:
             reasons = sum(found.rejected.values(), Counter[str]())

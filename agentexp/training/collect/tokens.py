@@ -56,7 +56,7 @@ class Tokenized:
     """The chat template and tokenizer of a base model (`agentexp.training.base`).
 
     Args:
-        path: as `base.path`: "smollm2", a folder, a GGUF file, a hub name.
+        path: as `base.path`: "smollm2", a folder, a GGUF file, a hub name. Messages call it --tokenizer.
 
     Raises:
         MissingDependency: transformers, or what the model needs, is not installed.
@@ -66,10 +66,10 @@ class Tokenized:
     exact = True
 
     def __init__(self, path: str) -> None:
-        from agentexp.training.base import Base
+        from agentexp.training.base import Argument
         from agentexp.training.chat import TemplateFormat
 
-        base = Base(path=path)
+        base = Argument("--tokenizer", path)
         self._format = TemplateFormat(base.load_tokenizer())
         self.name = base.name
 
@@ -92,7 +92,7 @@ def counter(tokenizer: str) -> Counter:
         return Tokenized(tokenizer)
     except MissingDependency as missing:
         if tokenizer != "smollm2":
-            raise
+            raise MissingDependency(f"{missing}\n(or take --tokenizer {CHARACTERS}, an estimate)") from missing
         log.warning("Tokens are estimated (characters / %s): %s", PER_TOKEN, missing)
         return Estimate()
 
