@@ -9,10 +9,9 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO, cast
@@ -20,10 +19,7 @@ from typing import Any, TextIO, cast
 from agentexp.config import ENV_KEYS, fingerprint, nearest
 from agentexp.errors import FatalError, UserError
 from agentexp.output import Guarded
-from agentexp.scrub import clean, remember, remember_overrides, scrub
-
-SWEEP_VARIABLE = "AGENTEXP_SWEEP"
-"""Name of the sweep that a job belongs to, in the environment because launchers start jobs in other processes."""
+from agentexp.scrub import remember_overrides
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +33,6 @@ class HydraFlags:
     info: str | None = None
     config_dir: str | None = None
     config_name: str | None = None
-
-
-class JobExit(Exception):
-    """A finished job's exit code, raised out of Hydra so that a sweep ends with the code of its first bad job.
-
-    Args:
-        code: exit code.
-        said: what the job said about it, for launchers that keep the output of their jobs in files.
-    """
-
-    def __init__(self, code: int, said: str = "") -> None:
-        super().__init__(code, said)  # picklable: a launcher may send it between processes
-        self.code, self.said = code, said
 
 
 def conf_dir() -> Path:
@@ -83,6 +66,8 @@ def launch(
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
+    from agentexp import sweep
+
     try:
         os.getcwd()
     except FileNotFoundError as error:
@@ -106,38 +91,28 @@ def launch(
 
     codes: list[int] = []
     refused: list[Exception] = []
-
     interrupted: list[int] = []
+    name = f"sweep-{fingerprint(list(overrides))}"
+    elsewhere = sweep.launcher(overrides)
+    if flags.multirun:
+        arguments += sweep.settings(overrides, name)
 
-    def task(config: Any) -> None:
+    def task(config: Any) -> None:  # launchers send it to other processes: it must hold nothing that cannot be pickled
         if interrupted:
             raise SystemExit(128 + interrupted[0])
-        if not flags.multirun:
-            try:
-                codes.append(job(config))
-            except (UserError, FatalError, OmegaConfBaseException) as error:  # raised below: Hydra would print all overrides
-                refused.append(error)
+        if flags.multirun:
+            sweep.run_job(job, config, name)
             return
-        _scrub_sweep_file()
-        said = "It did not finish all its episodes; its run folder says why."
         try:
-            code = job(config)
-        except UserError as error:  # shown where it happens: the other jobs of the sweep go on
-            said = f"Error: {error}"
-            sys.stderr.write(f"{said}\n")
-            code = 2
-        if code >= 128:
-            raise SystemExit(code)  # interrupted: no further job of the sweep starts
-        if code:
-            raise JobExit(code, f"{_job_name()}: {said}")
+            codes.append(job(config))
+        except (UserError, FatalError, OmegaConfBaseException) as error:  # raised below: Hydra would print all overrides
+            refused.append(error)
 
     full = os.environ.get("HYDRA_FULL_ERROR") == "1"
     saved_argv = sys.argv
     sys.argv = [f"agentexp {command}", *arguments]
-    if flags.multirun:
-        os.environ[SWEEP_VARIABLE] = f"sweep-{fingerprint(list(overrides))}"
     os.environ["HYDRA_FULL_ERROR"] = "1"  # so that errors reach us instead of ending the process inside Hydra
-    watch = between_jobs(interrupted) if flags.multirun and not _has_launcher(overrides) else nullcontext()
+    watch = sweep.between_jobs(interrupted) if flags.multirun and not elsewhere else nullcontext()
     try:
         with watch, redirect_stdout(cast(TextIO, Guarded(sys.stdout, cleans=True))) if flags.cfg else nullcontext():
             hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name=config_name)(task)()
@@ -145,73 +120,24 @@ def launch(
             return 128 + interrupted[0]
         if refused:
             raise refused[0]
-    except JobExit as exit_:
-        if any("submitit" in override or "=ray" in override for override in overrides if "hydra/launcher=" in override):
-            sys.stderr.write(f"{exit_.said}\nOther jobs went on; the same line again runs only what is missing.\n")
-        return exit_.code
+        return sweep.tell() if flags.multirun and not flags.cfg else sum(codes)
     except (HydraException, OmegaConfBaseException) as error:
         if full:
             raise
         raise UserError(explain(error, overrides, config_name, flags)) from error
-    except ValueError as error:
-        if not (text := _not_a_choice(prepared, flags) or ("--resolve" in str(error) and f"{error}.")):
+    except Exception as error:
+        resolving = f"{error}." if "--resolve" in str(error) else ""
+        text = (_not_a_choice(prepared, flags) or resolving) if isinstance(error, ValueError) else ""
+        if text:
+            raise UserError(text) from error
+        if full or not elsewhere:  # jobs in this process raise nothing: it is a defect, or a refusal from above
             raise
-        raise UserError(text) from error
+        return sweep.tell(error)
     finally:
         sys.argv = saved_argv
-        os.environ.pop(SWEEP_VARIABLE, None)
+        os.environ.pop(sweep.SWEEP_VARIABLE, None)
         if not full:
             os.environ.pop("HYDRA_FULL_ERROR", None)
-    return codes[0] if codes else 0
-
-
-def _job_name() -> str:
-    from hydra.core.hydra_config import HydraConfig
-
-    hydra_config = HydraConfig.get()
-    return f"Job {hydra_config.job.num} ({' '.join(clean(line) for line in hydra_config.overrides.task)})"
-
-
-def _scrub_sweep_file() -> None:
-    """Hydra writes the whole config of a sweep beside its jobs: take the secrets out, once a job knows where that is."""
-    import yaml
-    from hydra.core.hydra_config import HydraConfig
-
-    file = Path(HydraConfig.get().sweep.dir) / "multirun.yaml"
-    if not file.is_file():
-        return
-    text = file.read_text(encoding="utf-8")
-    config = yaml.safe_load(text)
-    remember(config)
-    if (cleaned := scrub(config)) != config:
-        temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
-        temporary.write_text(yaml.safe_dump(cleaned, sort_keys=False, allow_unicode=True), encoding="utf-8")
-        temporary.replace(file)
-
-
-@contextmanager
-def between_jobs(interrupted: list[int]) -> Iterator[None]:
-    """Remember a signal that arrives between two jobs of a sweep, where an exception could be swallowed by a destructor.
-
-    A running job has handlers of its own. A second signal ends the process.
-    """
-    from agentexp.interrupt import end_now
-
-    def remember(number: int, _: Any) -> None:
-        interrupted.append(number)
-        if len(interrupted) > 1:
-            end_now(number)
-
-    before = {number: signal.signal(number, remember) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _has_launcher(overrides: Sequence[str]) -> bool:
-    return any(override.lstrip("+").startswith("hydra/launcher=") for override in overrides)
 
 
 def prepare(overrides: Sequence[str], *, multirun: bool) -> list[str]:
