@@ -6,6 +6,7 @@ PYTHON ?= python3
 SCALE  ?= small
 OUT    ?= outputs
 ARGS   ?=
+SEEDS  ?= 1 2 3 4 5
 # Training is tested on the CPU. Where the package index has torch with gigabytes of CUDA only, and they are not wanted:
 # make setup-all TORCH="torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu"
 TORCH  ?= torch==2.13.0
@@ -27,7 +28,7 @@ WISE    = $(AGENTEXP) wise-run -m output_root=$(RUNS) $(ARGS) +experiment=$(1)_$
 REPORT  = $(AGENTEXP) report $(1) $(RUNS) --out $(TABLES)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-all demo test test-all check docs bench clean figures \
+.PHONY: help setup setup-all demo test test-all check docs bench chaos clean figures \
 	table1 table2 table3 table4 table5 table7 table8 ecc-table1 ecc-table2 ecc-table3 ecc-table5 ecc-table6 \
 	wise-table1 wise-table2 wise-table3 wise-table5 wise-table6 wise-table7 wise-table8 wise-table9 wise-table10 wise-table11 \
 	wise-table12 wise-figures wise-bench wise-voxel ttx-table6 ttx-figures learn-small
@@ -75,6 +76,9 @@ docs: setup-all  ## the documentation as a site in site/ (configuration referenc
 	$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	$(BIN)/python scripts/config_reference.py docs/configuration.md
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+chaos: setup-all  ## runs under faults and kills must end as undisturbed ones (SEEDS="1 2 3"; a few minutes each, see docs)
+	$(BIN)/python scripts/chaos.py --seeds $(SEEDS) --out $(OUT)/chaos
 
 bench: setup-all  ## harness CPU per turn beside its floors; writes bench.json
 	$(BIN)/python scripts/bench.py

@@ -1,4 +1,4 @@
-"""What a whole run may use (`limits.run_tokens`, `limits.run_cost`): when it is used up, no new episode begins."""
+"""What a whole run may spend (`limits.run_tokens`, `limits.run_cost`): when it is used up, no new episode begins."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class RunCaps:
 
     Args:
         limits: the caps.
-        records: episodes that are stored already.
+        records: episodes that are stored already, also failed ones that were run again: they were paid for as well.
         setup: use outside the episodes so far.
     """
 

@@ -37,6 +37,7 @@ class LimitSettings:
     context: Literal["fail", "drop_oldest"] = "fail"
     run_tokens: int | None = None
     run_cost: float | None = None
+    run_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

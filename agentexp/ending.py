@@ -13,12 +13,12 @@ from agentexp.summary import Summary
 
 
 def exit_code(summary: Summary) -> int:
-    """0: all planned episodes finished; 1: harness errors left, or stopped by a fatal error; 130, 143: interrupted.
+    """0: all planned episodes finished; 1: harness errors left, a fatal error, a cap, time up; 130, 143: interrupted.
 
     Of a shard only its own episodes count.
     """
     stopped = summary.get("stopped_by", "")
-    if stopped and stopped not in ("fatal", "cap"):
+    if stopped and stopped not in ("fatal", "cap", "timeout"):
         return interrupt.exit_code(stopped)
     left = summary["shard"]["left"] if "shard" in summary else summary["harness_errors"] or summary["partial"]
     return 1 if stopped or left else 0

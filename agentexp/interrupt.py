@@ -1,4 +1,7 @@
-"""Ctrl-C and SIGTERM: the first one stops a run cleanly, the second one, or a stop that hangs, ends the process at once."""
+"""Ctrl-C and SIGTERM: the first one stops a run cleanly, the second one, or a stop that hangs, ends the process at once.
+
+A run whose time is up (`limits.run_seconds`) stops in the same way.
+"""
 
 from __future__ import annotations
 
@@ -46,6 +49,17 @@ def on_interrupt(stop: Callable[[str], None]) -> Iterator[None]:
         finally:
             for timer in timers:
                 timer.cancel()
+
+
+@contextmanager
+def stopping_after(seconds: float | None, stop: Callable[[str], None]) -> Iterator[None]:
+    """Call `stop("timeout")` on the running event loop if the block takes longer; None: it may."""
+    timer = None if seconds is None else asyncio.get_running_loop().call_later(seconds, stop, "timeout")
+    try:
+        yield
+    finally:
+        if timer is not None:
+            timer.cancel()
 
 
 @contextmanager

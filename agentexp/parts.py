@@ -62,6 +62,7 @@ class Limits:
             marks. The task, the rules K_g and the map are never left out.
         run_tokens: prompt + completion tokens of the whole run, after which no new episode begins.
         run_cost: US dollars of the whole run, likewise.
+        run_seconds: wall-clock seconds of one process of the run, after which it stops as it does for Ctrl-C.
     """
 
     invalid_in_a_row: int | None = None
@@ -72,6 +73,7 @@ class Limits:
     context: Literal["fail", "drop_oldest"] = "fail"
     run_tokens: int | None = None
     run_cost: float | None = None
+    run_seconds: float | None = None
 
 
 @dataclass(slots=True)

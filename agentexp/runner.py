@@ -14,6 +14,7 @@ import json
 import logging
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from itertools import chain
 from typing import Any
 
 from agentexp import interrupt
@@ -29,7 +30,7 @@ from agentexp.progress import Progress, Tally
 from agentexp.records import dump, episode_from_json, episode_to_json
 from agentexp.rollout import World, run_episode
 from agentexp.run import Engines, Run, plan_of
-from agentexp.store import FolderBusy, Found, RunFolder, index, read_episodes
+from agentexp.store import FolderBusy, Found, RunFolder, index, read_episodes, superseded
 from agentexp.summary import Summary, setup_usage, summarise_run
 
 __all__ = ["Run", "execute", "exit_code", "plan_of", "run_sync"]
@@ -48,8 +49,8 @@ async def execute(run: Run) -> Summary:
 
     Returns:
         With a shard also `shard`: {"episodes", "left"} of this part. Also for an interrupted run (`partial`, `stopped_by`
-        "SIGINT" or "SIGTERM") and for one that a `FatalError` stopped
-        (`stopped_by` "fatal"), and for one that reached a cap of `limits` ("cap").
+        "SIGINT" or "SIGTERM"), for one that a `FatalError` stopped ("fatal"), one that reached a cap of `limits` ("cap") and
+        one whose time was up ("timeout").
 
     Raises:
         UserError: the command cannot run as given, or the folder holds another run; nothing finished is lost.
@@ -93,14 +94,15 @@ class _Job:
         tally = Tally(len(plan), len(done), sum(record.success for record in done), len(known) - len(done))
         self.progress = Progress(tally, f"{run.command} {run.env.name}/{run.paradigm.name}", run.progress)
         self.fatal = ""
-        self.caps = RunCaps(run.limits, read_episodes(folder.path), Usage(**_paid(setup_usage(folder.path))))
+        stored = chain(read_episodes(folder.path), superseded(folder.path))
+        self.caps = RunCaps(run.limits, stored, Usage(**_paid(setup_usage(folder.path))))
         self._pool: Engines | None = None
         self._started: list[Model] = []
         self._context: RunContext | None = None
         self._written, self._finished = asyncio.Event(), asyncio.Event()
 
     async def run_until_stopped(self) -> str:
-        """Do everything that is owed. Returns "" when done, the signal's name, or "fatal"."""
+        """Do everything that is owed. Returns "" when done, the signal's name, "timeout", "cap" or "fatal"."""
         work = asyncio.ensure_future(self._work())
         stopped: list[str] = []
 
@@ -112,7 +114,7 @@ class _Job:
             if self.run.nested:
                 await work
             else:
-                with interrupt.on_interrupt(stop):
+                with interrupt.on_interrupt(stop), interrupt.stopping_after(self.run.limits.run_seconds, stop):
                     await work
         except asyncio.CancelledError:
             if not stopped:
@@ -123,6 +125,8 @@ class _Job:
         if not stopped and self.owed and self.caps.reached and self.left():
             self.fatal = self.caps.reached
             return "cap"
+        if stopped[:1] == ["timeout"]:
+            self.fatal = f"The run has taken limits.run_seconds={self.run.limits.run_seconds:g} s."
         return stopped[0] if stopped else ""
 
     async def _work(self) -> None:

@@ -238,7 +238,24 @@ def index(folder: Path) -> dict[str, Found]:
 
     Reads every file once and parses only the head of each line; lines that are torn or not records are skipped with a warning.
     """
+    return _scan(folder)[0]
+
+
+def superseded(folder: Path) -> Iterator[Record]:
+    """The records that do not count because a later one of the same key does: harness errors that were run again."""
+    places = _scan(folder)[1]
+    with _open_files(folder) as files:
+        for place in places:
+            files[place.file].seek(place.offset)
+            record = _parse(files[place.file].read(place.length))
+            if record is not None:
+                yield record
+
+
+def _scan(folder: Path) -> tuple[dict[str, Found], list[Found]]:
+    """Where the records lie that count, by key, and the others."""
     found: dict[str, Found] = {}
+    others: list[Found] = []
     for file in episode_files(folder):
         offset = 0
         with file.open("rb") as lines:
@@ -254,10 +271,14 @@ def index(folder: Path) -> dict[str, Found]:
                         offset += len(line)
                         continue
                     key, status, success = _key(record), str(record["status"]), bool(record.get("success"))
-                if status == "ok" or key not in found or found[key].status != "ok":
-                    found[key] = Found(status, success, file, offset, len(line))
+                place = Found(status, success, file, offset, len(line))
+                if status != "ok" and key in found and found[key].status == "ok":
+                    others.append(place)
+                else:
+                    others += [found[key]] if key in found else []
+                    found[key] = place
                 offset += len(line)
-    return found
+    return found, others
 
 
 def read_episodes(folder: Path, keys: list[str] | None = None) -> Iterator[Record]:

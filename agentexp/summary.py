@@ -10,7 +10,7 @@ from typing import Any
 
 from agentexp.core import Usage
 from agentexp.records import Record
-from agentexp.store import read_episodes
+from agentexp.store import read_episodes, superseded
 
 log = logging.getLogger(__name__)
 
@@ -23,11 +23,12 @@ def summarise_run(folder: Path, manifest: Mapping[str, Any], stopped_by: str = "
     Args:
         folder: the run folder.
         manifest: its manifest; `planned` is the denominator.
-        stopped_by: "" or what ended the run early: a signal's name or "fatal".
+        stopped_by: "" or what ended the run early: a signal's name, "timeout", "cap" or "fatal".
 
     Returns:
         The metrics of `agentexp.metrics.summary.summarise`; the labels of the run; `partial`: planned episodes have no record
-        yet; `stopped_by`; `setup`: model calls outside the episodes (tokens, cost), which are in no other number.
+        yet; `stopped_by`; `setup`: model calls outside the episodes (tokens, cost), which are in no other number. `wasted`:
+        what failed attempts used, also those of episodes that were run again later.
     """
     from agentexp.metrics.summary import summarise
 
@@ -40,8 +41,18 @@ def summarise_run(folder: Path, manifest: Mapping[str, Any], stopped_by: str = "
             yield record
 
     numbers = summarise(counted(), len(planned))
+    numbers["wasted"] = _wasted(numbers["wasted"], folder)
     labels = {key: manifest.get(key, "") for key in ("command", "env", "paradigm", "model", "split", "seeds", "repeats")}
     return {**labels, **numbers, "partial": recorded < len(planned), "stopped_by": stopped_by, "setup": setup_usage(folder)}
+
+
+def _wasted(wasted: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """`wasted` with what the records used that were run again."""
+    total = Usage(prompt_tokens=wasted["tokens"], cost=wasted["cost"])
+    for record in superseded(folder):
+        for name in ("usage", "wasted"):
+            total += Usage(**(record.get(name) or {}))
+    return {"tokens": total.prompt_tokens + total.completion_tokens, "cost": total.cost}
 
 
 def setup_usage(folder: Path) -> dict[str, Any]:

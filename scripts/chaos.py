@@ -206,11 +206,11 @@ def setups(seed: int, given: argparse.Namespace) -> list[Setup]:
     policy = ("fail", "drop_oldest")[seed % 2]
     odd = replace(
         whole,
-        episodes=max(4, whole.episodes // 5),
+        episodes=max(4, whole.episodes // 4),
         kills=max(1, whole.kills // 4),
         hurts=max(1, whole.hurts // 4),
         answers=True,
-        settings=("limits.tokens=15000", f"limits.context={policy}"),
+        settings=("limits.tokens=60000", f"limits.context={policy}"),
     )
     return {"strict": [whole], "answers": [odd], "both": [whole, odd]}[given.mode]
 

@@ -131,11 +131,11 @@ class Server:
 
 
 def fault_script(rng: random.Random, answers: bool) -> list[dict[str, Any]]:
-    """A mix of standing faults, each striking at its own rhythm, about one request in ten."""
-    kinds = PASSING + (ANSWERS if answers else ())
-    script: list[dict[str, Any]] = [
-        {"do": kind, "every": every} for kind, every in zip(kinds, rng.sample(range(90, 400), len(kinds)), strict=True)
-    ]
+    """A mix of standing faults, each striking at its own rhythm: about one request in ten, with odd answers one in five."""
+    rhythms = dict(zip(PASSING, rng.sample(range(90, 400), len(PASSING)), strict=True))
+    if answers:  # first, so that they are not covered by the others
+        rhythms = dict(zip(ANSWERS, rng.sample(range(50, 200), len(ANSWERS)), strict=True)) | rhythms
+    script: list[dict[str, Any]] = [{"do": kind, "every": every} for kind, every in rhythms.items()]
     for entry in script:
         if entry["do"] == "die":
             entry["down"] = round(rng.uniform(0.2, 1.2), 2)

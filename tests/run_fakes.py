@@ -9,6 +9,7 @@ import asyncio
 import json
 import os
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,8 +30,10 @@ class CountingWorld:
     name = "counting"
     card = EnvCard(intro="Count.", actions="go | no")
 
-    def __init__(self, n: int = 12, version: str = "1", break_at: list[str] | None = None) -> None:
-        self.n, self.version, self.break_at = n, version, break_at or []
+    def __init__(
+        self, n: int = 12, version: str = "1", break_at: list[str] | None = None, hang_at: list[str] | None = None
+    ) -> None:
+        self.n, self.version, self.break_at, self.hang_at = n, version, break_at or [], hang_at or []
         self.left = 0
 
     def splits(self) -> Sequence[str]:
@@ -44,10 +47,12 @@ class CountingWorld:
     def reset(self, task: Task) -> Step:
         if task.id in self.break_at:
             raise EngineError(f"The engine of {task.id} is broken.")
-        self.left, self.solvable = task.spec["n"], task.spec["solvable"]
+        self.left, self.solvable, self.hangs = task.spec["n"], task.spec["solvable"], task.id in self.hang_at
         return Step("Start.", goal=f"Count to {self.left}.")
 
     def step(self, action: str) -> Step:
+        if self.hangs:
+            time.sleep(3600)
         self.left -= action == "go"
         won = self.left <= 0 and self.solvable
         return Step(f"{self.left} left.", done=won, success=won, score=float(won))

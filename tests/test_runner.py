@@ -20,6 +20,7 @@ from agentexp.rollout import Limits, Rollout
 from agentexp.run import Run, plan_of
 from agentexp.runner import execute, exit_code, run_sync
 from agentexp.store import read_episodes, read_json
+from agentexp.summary import Summary
 
 
 def model_of(run: Run) -> GoModel:
@@ -251,6 +252,55 @@ def test_a_cap_of_the_run_stops_it_between_episodes_and_a_higher_one_goes_on(
     assert again["finished"] == first  # what earlier processes used counts
     summary, code = run_sync(capped(Limits(attempts=1, run_tokens=10_000, run_cost=1000.0)))
     assert (summary["finished"], summary["stopped_by"], code) == (12, "", 0)
+
+
+def test_a_run_whose_time_is_up_stops_cleanly_and_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = make_run(tmp_path, delay=0.1, concurrency=1, limits=Limits(attempts=1, run_seconds=0.5))
+    summary, code = run_sync(run)
+    assert (code, summary["stopped_by"], summary["partial"], summary["harness_errors"]) == (1, "timeout", True, 0)
+    assert summary["finished"] == len(lines(run)) < 12
+    err = capsys.readouterr().err
+    assert "limits.run_seconds=0.5" in err and "same command again" in err
+    assert model_of(run).closes == 1
+    summary, code = run_sync(make_run(tmp_path, limits=Limits(attempts=1, run_seconds=600)))
+    assert (code, summary["finished"], summary["stopped_by"]) == (0, 12, "")
+
+
+def test_an_episode_that_hangs_does_not_outlive_the_time_of_the_run(tmp_path: Path) -> None:
+    run = make_run(tmp_path, delay=3600.0, limits=Limits(run_seconds=0.2))
+    summary, code = run_sync(run)
+    assert (code, summary["stopped_by"], summary["finished"]) == (1, "timeout", 0)
+
+
+def test_what_failed_attempts_cost_counts_also_after_they_were_run_again(tmp_path: Path) -> None:
+    """A failed episode's tokens were paid for: they count for the caps of the run and stand in `wasted`."""
+
+    class FailsLate(GoModel):
+        late: Sequence[str] = ()
+
+        async def chat(self, request: Request) -> Completion:
+            if request.view.task.id in self.late and request.view.history:
+                raise ModelError("The server answered 500 three times.")
+            return await super().chat(request)
+
+    def failing(*late: str) -> FailsLate:
+        model = FailsLate()
+        model.late = late
+        return model
+
+    def attempt(limits: Limits, **options: Any) -> Summary:
+        return run_sync(make_run(tmp_path, tasks=6, concurrency=1, limits=limits, **options))[0]
+
+    plain = Limits(attempts=1)
+    summary = attempt(plain, model=failing("t1", "t4"))
+    assert (summary["harness_errors"], summary["wasted"]["tokens"]) == (2, 0)
+    summary = attempt(plain, model=failing("t1"))
+    assert (summary["harness_errors"], summary["wasted"]["tokens"]) == (1, 22)  # of the first t1 and of t4
+    spent = sum(summary["tokens"].values()) + summary["wasted"]["tokens"]
+    summary = attempt(Limits(attempts=1, run_tokens=spent))
+    assert summary["stopped_by"] == "cap"
+    summary = attempt(Limits(attempts=1, run_tokens=spent + 1))
+    assert (summary["stopped_by"], summary["finished"], summary["wasted"]["tokens"]) == ("", 6, 33)
 
 
 def test_nothing_to_run_is_a_user_error(tmp_path: Path) -> None:
