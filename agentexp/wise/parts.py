@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Protocol, Self, runtime_checkable
+import inspect
+from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
 from agentexp.wise.core import Frame, Memory, Scheduler
+
+T = TypeVar("T")
+
+
+def again(component: T, **own: Any) -> T:
+    """A component of the same class with the same settings, for another episode.
+
+    Args:
+        component: keeps every setting of its constructor in an attribute of the same name.
+        own: settings that the new one does not share with it.
+    """
+    names = inspect.signature(type(component)).parameters
+    return type(component)(**{name: own[name] if name in own else getattr(component, name) for name in names})
 
 
 class EpisodeMemory(Memory, Protocol):

@@ -17,6 +17,7 @@ from math import exp
 
 from agentexp.errors import UserError
 from agentexp.wise.core import Frame, Opportunity, Subtask
+from agentexp.wise.parts import again
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +65,7 @@ class OpportunisticScheduler:
 
     def fresh(self) -> OpportunisticScheduler:
         """One for another episode."""
-        return OpportunisticScheduler(
-            urgency=self.urgency,
-            affordance=self.affordance,
-            navigation=self.navigation,
-            d_max=self.d_max,
-            ageing=self.ageing,
-            fading=self.fading,
-        )
+        return again(self)
 
     def order(
         self, pending: Sequence[Subtask], candidates: Mapping[int, Sequence[Opportunity]], frame: Frame

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from agentexp.errors import UserError
 from agentexp.wise.core import Pose
 from agentexp.wise.memory.dpmeans import Vectors
+from agentexp.wise.parts import again
 
 
 def entropy(image: NDArray[np.uint8]) -> float:
@@ -65,7 +66,7 @@ class KeyframeFilter:
 
     def fresh(self) -> KeyframeFilter:
         """One for another episode."""
-        return KeyframeFilter(self.entropy_threshold, self.cosine_threshold, self.window, self.radius, self.every)
+        return again(self)
 
     def wants(self, image: NDArray[np.uint8], embedding: Vectors, pose: Pose, tick: int, represents: bool = False) -> bool:
         """Whether this frame becomes a keyframe.

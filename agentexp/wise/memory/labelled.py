@@ -96,17 +96,8 @@ class LabelMemory(FeatureMemory):
         self._shown: dict[tuple[str, str], list[Record]] = {}
         self.answers: list[Grounded] = []
 
-    def _settings(self, world: object) -> dict[str, Any]:
-        return {
-            **super()._settings(world),
-            "worker": self.worker.fresh(world),
-            "keyframes": self.keyframes.fresh(),
-            "knowledge": self.knowledge,
-            "weight": self.weight,
-            "likeness": self.likeness,
-            "likeness_threshold": self.likeness_threshold,
-            "keep_pictures": self.keep_pictures,
-        }
+    def _parts(self, world: object) -> dict[str, Any]:
+        return {**super()._parts(world), "worker": self.worker.fresh(world), "keyframes": self.keyframes.fresh()}
 
     # ------------------------------------------------------------------------------------------------------- protocol
 
@@ -239,18 +230,13 @@ class SaegMemory(LabelMemory):
             keep_pictures=keep_pictures,
         )
         self.graph = AffordanceGraph(self.knowledge, merge_radius)
-        self.landmarks = landmarks
-
-    def _settings(self, world: object) -> dict[str, Any]:
-        settings = {**super()._settings(world), "merge_radius": self.graph.merge_radius, "landmarks": self.landmarks}
-        del settings["likeness"], settings["likeness_threshold"]
-        return settings
+        self.merge_radius, self.landmarks = merge_radius, landmarks
 
     def forget(self, opportunity: Opportunity) -> None:
         """Leave the place alone for a while; the instances there that were to give the target leave the graph."""
         super().forget(opportunity)
         for one in self.graph.affording(opportunity.target):
-            if one.pose.distance(opportunity.x, opportunity.z) < self.graph.merge_radius:
+            if one.pose.distance(opportunity.x, opportunity.z) < self.merge_radius:
                 self.graph.remove(one.node)
 
     def statistics(self) -> dict[str, Any]:
@@ -294,7 +280,7 @@ class SaegMemory(LabelMemory):
                 continue
             similarity = float(record.embedding @ vector)
             # Seen from here, this way, not long ago: it is what is in view.
-            here = same_view(one.pose, frame.pose, self.graph.merge_radius, 35.0)
+            here = same_view(one.pose, frame.pose, self.merge_radius, 35.0)
             in_view = here and frame.tick - one.tick <= self.keyframes.window
             plain = Candidate(one.record, one.pose, one.tick, similarity, entity=one.name, in_view=in_view)
             yield plain.linked(one.name, one.relation) if one.relation else plain

@@ -17,6 +17,7 @@ from agentexp.wise.core import Encoder, Frame, Opportunity, Pose, Subtask
 from agentexp.wise.memory.retrieval import Bans, Candidate, rank
 from agentexp.wise.memory.short_term import Allowed, ShortTermMemory
 from agentexp.wise.memory.text import TextQuery, query_text
+from agentexp.wise.parts import again
 
 
 class NoMemory:
@@ -87,7 +88,7 @@ class FeatureMemory:
         if text_query not in ("raw", "skills"):
             raise UserError(f"memory.text_query={text_query} is not possible; choose one of: raw, skills.")
         self.encoder, self.text_query, self.k, self.every = encoder, text_query, k, every
-        self.thresholds, self.threshold = thresholds or {}, threshold
+        self.thresholds, self.threshold, self.ban_ticks = thresholds or {}, threshold, ban_ticks
         self.short = short or self._store()
         self.bans = Bans(self.short.place_size, ban_ticks)
         self.tick = 0
@@ -102,19 +103,11 @@ class FeatureMemory:
         """An empty memory with these settings for an episode in `world`."""
         if (begin := getattr(self.encoder, "begin", None)) is not None:
             begin()  # an encoder that looks back over several pictures
-        return type(self)(**self._settings(world))
+        return again(self, **self._parts(world))
 
-    def _settings(self, world: object) -> dict[str, Any]:
-        return {
-            "encoder": self.encoder,
-            "short": self.short.fresh(),
-            "text_query": self.text_query,
-            "thresholds": self.thresholds,
-            "threshold": self.threshold,
-            "k": self.k,
-            "every": self.every,
-            "ban_ticks": self.bans.ticks,
-        }
+    def _parts(self, world: object) -> dict[str, Any]:
+        """The settings that every episode has its own of."""
+        return {"short": self.short.fresh()}
 
     # ------------------------------------------------------------------------------------------------------- protocol
 

@@ -2,7 +2,7 @@
 
     Score(x, tau) = lambda * sim(e_x, z_tau) + (1 - lambda) * AffordanceMatch(x, tau)
 
-The reconstruction of eq. 6 is the one of the first version's readers (see the design notes); similarities below 0 count as 0.
+The form is reconstructed from the paper's definitions of the symbols; similarities below 0 count as 0.
 """
 
 from __future__ import annotations

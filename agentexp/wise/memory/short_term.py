@@ -24,6 +24,7 @@ from agentexp.errors import UserError
 from agentexp.wise.core import Pose, Record
 from agentexp.wise.memory.dpmeans import Vectors, dp_means, means, merge_labels, unit
 from agentexp.wise.memory.store import Frames, Indices, Rows
+from agentexp.wise.parts import again
 
 Allowed = Callable[[NDArray[np.float64], NDArray[np.int64]], NDArray[np.bool_]]
 """From places of shape (n, 2), (x, z), and ticks of shape (n,) to which of them may be offered."""
@@ -88,7 +89,6 @@ class ShortTermMemory:
             raise UserError("memory.short.update_every, .seeds and .capacity must be at least 1 (.capacity may be null).")
         if place_size <= 0 or not 0 < place_yaw <= 360:
             raise UserError("memory.short.place_size must be above 0, memory.short.place_yaw above 0 and at most 360.")
-        self._settings = {name: value for name, value in locals().items() if name != "self"}
         self.capacity, self.place_size, self.place_yaw = capacity, place_size, place_yaw
         self.update_every, self.seeds, self.penalty = update_every, seeds, penalty
         self.merge_new, self.merge_old, self.cluster, self.evict = merge_new, merge_old, cluster, evict
@@ -109,7 +109,7 @@ class ShortTermMemory:
 
     def fresh(self) -> ShortTermMemory:
         """An empty memory with the same settings."""
-        return ShortTermMemory(**self._settings)
+        return again(self)
 
     # ------------------------------------------------------------------------------------------------------ taking in
 

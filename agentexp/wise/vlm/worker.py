@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from agentexp.errors import AgentExpError, FatalError, ModelError, UserError
 from agentexp.wise.core import Record, VisionModel
+from agentexp.wise.parts import again
 
 
 @runtime_checkable
@@ -91,7 +92,6 @@ class VisionWorker:
             raise UserError(
                 "vlm.batch and vlm.flush_ticks must be at least 1, vlm.timeout above 0 and vlm.latency_ticks not negative."
             )
-        self._settings = {name: value for name, value in locals().items() if name not in ("self", "model")}
         self.model, self.batch, self.flush_ticks, self.flush_seconds = model, batch, flush_ticks, flush_seconds
         self.timeout, self.latency_ticks, self.settle_seconds = timeout, latency_ticks, settle_seconds
         self.failures: list[dict[str, Any]] = []
@@ -104,7 +104,7 @@ class VisionWorker:
     def fresh(self, world: object = None) -> VisionWorker:
         """A worker with the same settings for an episode in `world`; its model is bound to that where it knows how."""
         bind = getattr(self.model, "bind", None)
-        return VisionWorker(bind(world) if bind else self.model, **self._settings)
+        return again(self, model=bind(world)) if bind else again(self)
 
     def submit(self, record: Record, tick: int) -> None:
         """Put a keyframe into the buffer; sends the batch when it is full."""
