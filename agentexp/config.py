@@ -237,7 +237,10 @@ def checked(node: Json, path: str, overrides: Overrides, kind: type | None = Non
 
 
 def _hints(target: Callable[..., Any]) -> dict[str, Any]:
+    made_of_fields = "__dataclass_fields__" in getattr(target, "__dict__", {})
     try:
+        if made_of_fields:  # inherited ones may be of types that only the module of the parent class knows
+            return typing.get_type_hints(target)
         return typing.get_type_hints(target.__init__ if inspect.isclass(target) else target)
     except (NameError, TypeError):  # annotations of foreign code that do not resolve: its settings are not checked by type
         return {}
