@@ -7,11 +7,9 @@ The loss, the optimiser, mixed precision, DeepSpeed and DDP are those of TRL, tr
 from __future__ import annotations
 
 import copy
-import logging
 import math
 import os
 import shutil
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -25,6 +23,7 @@ from agentexp.errors import UserError
 from agentexp.training import checkpoints
 from agentexp.training.base import torch_device
 from agentexp.training.core import Interrupted, Row, TrainRun
+from agentexp.training.libraries import lora_config, quieten
 from agentexp.training.sft import Course, SftTrainer, labels
 from agentexp.training.sft_follow import FixedOrderTrainer, Follow
 
@@ -38,6 +37,8 @@ def fit(settings: SftTrainer, run: TrainRun, course: Course) -> dict[str, Any]:
         FatalError: the loss is not finite any more.
     """
     quieten()
+    datasets.utils.logging.set_verbosity_error()
+    datasets.disable_progress_bars()
     folder = run.folder / "checkpoints"
     arguments = make_arguments(settings, folder, course, run.seed)
     first = arguments.process_index == 0
@@ -150,19 +151,12 @@ def adapters(settings: SftTrainer) -> Any:
     """LoRA as peft's config.
 
     Raises:
+        MissingDependency: peft is not installed.
         UserError: on `lm_head`, which TRL's fused head would never train.
     """
-    from peft import LoraConfig
-
     if "lm_head" in settings.lora_targets:
         raise UserError("trainer.lora_targets: lm_head cannot have an adapter. Leave it out.")
-    return LoraConfig(
-        task_type="CAUSAL_LM",
-        r=settings.lora_rank,
-        lora_alpha=settings.lora_alpha,
-        lora_dropout=settings.lora_dropout,
-        target_modules=settings.lora_targets,
-    )
+    return lora_config(settings)
 
 
 def as_dataset(rows: list[Row], order: list[list[int]] | None = None) -> datasets.Dataset:
@@ -204,15 +198,3 @@ def save(trainer: FixedOrderTrainer, folder: Path) -> None:
         parts.replace(folder)
     if trainer.accelerator.num_processes > 1:
         torch.distributed.barrier()
-
-
-def quieten() -> None:
-    """Libraries speak only of errors: what a user must know is said by the run."""
-    transformers.utils.logging.set_verbosity_error()
-    transformers.utils.logging.disable_progress_bar()
-    datasets.utils.logging.set_verbosity_error()
-    datasets.disable_progress_bars()
-    logging.getLogger("accelerate").setLevel(logging.ERROR)
-    logging.getLogger("trl").setLevel(logging.ERROR)
-    warnings.filterwarnings("ignore", category=UserWarning, module=r"torch|accelerate|transformers|trl|deepspeed")
-    warnings.filterwarnings("ignore", category=FutureWarning, module=r"torch|accelerate|transformers|trl|deepspeed")

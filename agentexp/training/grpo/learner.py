@@ -7,27 +7,24 @@ import math
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from agentexp.training.core import Row
 from agentexp.training.grpo.batches import Sample, micro_batches
 from agentexp.training.grpo.loss import grpo_loss, token_logprobs
+from agentexp.training.grpo.settings import LrSchedule, OldLogprobs
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-LrSchedule = Literal["constant", "linear", "cosine"]
-OldLogprobs = Literal["trainer", "sampler"]
-
 
 _SUMS = ("loss", "policy", "kl", "clipped", "tokens", "entropy", "k3", "diff", "first_tokens", "trained_rows", "row_tokens")
 
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Settings of the optimiser step; see `GrpoTrainer` for their meaning and sources."""
+    """Settings of the optimiser step; see `PolicySettings` for their meaning."""
 
     lr: float
     lr_schedule: LrSchedule = "constant"

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import copy
-import logging
 import os
 import shutil
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
-from agentexp.errors import FatalError, MissingDependency, UserError
+from agentexp.errors import FatalError, UserError
 from agentexp.training.grpo.learner import Learner, Update
-
-if TYPE_CHECKING:
-    from agentexp.training.grpo.trainer import GrpoTrainer
-    from agentexp.training.thinker.trainer import ThinkerTrainer
+from agentexp.training.grpo.settings import PolicySettings
+from agentexp.training.libraries import lora_config, quieten
 
 
 @dataclass(slots=True)
@@ -29,14 +25,14 @@ class Setup:
         window: most tokens of one conversation: the rollout's cap, or what the model can take.
     """
 
-    settings: GrpoTrainer | ThinkerTrainer
+    settings: PolicySettings
     accelerator: Any
     learner: Learner
     tokenizer: Any
     window: int
 
     @staticmethod
-    def of(settings: GrpoTrainer | ThinkerTrainer) -> Setup:
+    def of(settings: PolicySettings) -> Setup:
         """Load everything.
 
         Raises:
@@ -45,7 +41,7 @@ class Setup:
         """
         from accelerate import Accelerator
 
-        _quieten()
+        quieten()
         deepspeed = os.environ.get("ACCELERATE_USE_DEEPSPEED") == "true"
         precision = {} if settings.precision != "bf16" else {"mixed_precision": "bf16"}
         accelerator = Accelerator(cpu=settings.base.device == "cpu" and not deepspeed, **precision)
@@ -61,7 +57,8 @@ class Setup:
         model, tokenizer = base.load_model(), base.load_tokenizer()
         if not settings.full:
             model = _with_adapters(model, settings)
-        learner = Learner(model, accelerator, _update(settings), settings.gradient_checkpointing)
+        update = Update(**{name: getattr(settings, name) for name in Update.__dataclass_fields__})
+        learner = Learner(model, accelerator, update, settings.gradient_checkpointing)
         limit = getattr(learner.policy.config, "max_position_embeddings", None) or settings.max_rollout_tokens
         return Setup(settings, accelerator, learner, tokenizer, min(settings.max_rollout_tokens, int(limit)))
 
@@ -98,31 +95,8 @@ class Setup:
         self.accelerator.wait_for_everyone()
 
 
-def _quieten() -> None:
-    """Libraries speak only of errors: what a user must know is said by the run."""
-    import transformers
+def _with_adapters(model: Any, settings: PolicySettings) -> Any:
+    config = lora_config(settings)
+    from peft import get_peft_model
 
-    transformers.utils.logging.set_verbosity_error()
-    transformers.utils.logging.disable_progress_bar()
-    logging.getLogger("accelerate").setLevel(logging.ERROR)
-    warnings.filterwarnings("ignore", category=UserWarning, module=r"torch|accelerate|transformers|peft|deepspeed")
-    warnings.filterwarnings("ignore", category=FutureWarning, module=r"torch|accelerate|transformers|peft|deepspeed")
-
-
-def _update(settings: GrpoTrainer | ThinkerTrainer) -> Update:
-    return Update(**{name: getattr(settings, name) for name in Update.__dataclass_fields__})
-
-
-def _with_adapters(model: Any, settings: GrpoTrainer | ThinkerTrainer) -> Any:
-    try:
-        from peft import LoraConfig, get_peft_model
-    except ImportError as error:
-        raise MissingDependency("trainer.full=false needs the package peft: pip install peft.") from error
-    config = LoraConfig(
-        task_type="CAUSAL_LM",
-        r=settings.lora_rank,
-        lora_alpha=settings.lora_alpha,
-        lora_dropout=settings.lora_dropout,
-        target_modules=settings.lora_targets,
-    )
     return get_peft_model(model, config)

@@ -7,19 +7,17 @@ a step does follows from its number and the weights, so a training that was kill
 from __future__ import annotations
 
 import asyncio
-import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from agentexp.core import Sampling, stable_seed
-from agentexp.errors import FatalError, UserError
-from agentexp.training.core import Interrupted, TrainRun
-from agentexp.training.grpo import checkpoints, records
+from agentexp.errors import UserError
+from agentexp.training.core import TrainRun
+from agentexp.training.grpo import records
 from agentexp.training.grpo.harvest import NAMES, harvest, numbers
+from agentexp.training.grpo.loop import PolicyLoop
 from agentexp.training.grpo.rollouts import Played
-from agentexp.training.grpo.setup import Setup
-from agentexp.training.grpo.watch import SignalWatch
 from agentexp.training.thinker.nodes import Node
 from agentexp.training.thinker.rollouts import Drawn, Order, play_groups
 from agentexp.training.thinker.stage import Stage
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
 _LEFT_OUT = ("explore/", "task/success", "task/groups")
 
 
-class Learning:
+class Learning(PolicyLoop):
     """RL in one process.
 
     Args:
@@ -39,70 +37,35 @@ class Learning:
         stage: world and actor.
         nodes: all, also the held-out ones.
         before: optimiser steps of the cold start: step numbers go on from there.
+
+    Raises:
+        UserError: no node is left to train on.
     """
 
+    settings: ThinkerTrainer
+    what = "RL step"
+    totals = ("rollouts", "harness_errors", "mismatches", "nodes", "skipped_nodes", "trained_tokens")
+
     def __init__(self, settings: ThinkerTrainer, run: TrainRun, stage: Stage, nodes: Sequence[Node], before: int) -> None:
-        self.settings, self.run, self.stage, self.before = settings, run, stage, before
+        self.stage = stage
         self.held_out = [node for node in nodes if _apart(node, settings.held_out)]
         trained = [node for node in nodes if not _apart(node, settings.held_out)]
         if not trained:
             raise UserError(f"trainer.held_out={settings.held_out} leaves none of {len(nodes)} nodes to train on. Lower it.")
         self.order = Order(trained, settings.nodes, run.seed)
-        self.setup = Setup.of(settings)
-        self.accelerator, self.learner = self.setup.accelerator, self.setup.learner
-        self.engine = settings.rollout.open(self.learner, self.setup.tokenizer, self.setup.window, settings.base.name)
-        self.watch = SignalWatch(settings.no_signal_steps)
-
-    def go(self) -> dict[str, Any]:
-        """Train to the end; see `Trainer.train`."""
-        with asyncio.Runner() as loop:
-            try:
-                loop.run(self._start())
-                return self._go(loop)
-            finally:
-                loop.run(self._close())
+        super().__init__(settings, run, before)
 
     async def _start(self) -> None:
         await self.stage.player.actor.start()
-        await self.engine.start()
+        await super()._start()
 
     async def _close(self) -> None:
         await self.stage.close()
-        await self.engine.close()
+        await super()._close()
 
-    def _go(self, loop: asyncio.Runner) -> dict[str, Any]:
-        settings, run, folder = self.settings, self.run, self.run.folder
-        run.planned_steps = self.before + settings.max_steps
-        state = checkpoints.load(self.accelerator, folder / "checkpoints")
-        start, result = int(state.get("step", 0)), dict(state.get("result", {}))
-        if self.accelerator.is_main_process:
-            records.rewind(folder / "rollouts.jsonl", start + 1)
-            records.rewind(folder / "evaluation.jsonl", start + 1 if start else 0)
-        if start:
-            run.say(f"Going on from RL step {start} of {settings.max_steps}.")
-        elif self.held_out:
-            first = self._evaluate(loop, 0)
-            run.metrics(self.before, first)
-            result |= {f"before/{name}": value for name, value in first.items()}
-        for step in range(start, settings.max_steps):
-            found = self._step(loop, step)
-            last = step + 1 == settings.max_steps
-            if self.held_out and (last or (settings.eval_every and (step + 1) % settings.eval_every == 0)):
-                seen = self._evaluate(loop, step + 1)
-                found |= seen
-                result |= {f"after/{name}": value for name, value in seen.items()}
-            run.metrics(self.before + step + 1, found)
-            for name in ("rollouts", "harness_errors", "mismatches", "nodes", "skipped_nodes", "trained_tokens"):
-                result[name] = int(result.get(name, 0) + found[name])
-            stop = self.learner.total([float(run.stopping())])[0] > 0
-            if stop or last or (step + 1) % settings.save_every == 0:
-                checkpoints.save(self.accelerator, folder / "checkpoints", step + 1, {"result": result}, settings.keep)
-            if stop and not last:
-                raise Interrupted
-        self.setup.save(folder)
+    def _result(self, result: dict[str, Any]) -> dict[str, Any]:
         result["skipped_share"] = result.get("skipped_nodes", 0) / max(1, result.get("nodes", 0))
-        counts = {f"rl/{name}": value for name, value in result.items()}
-        return {"steps": self.before + settings.max_steps, "processes": self.accelerator.num_processes, **counts}
+        return super()._result({f"rl/{name}": value for name, value in result.items()})
 
     def _step(self, loop: asyncio.Runner, step: int) -> dict[str, float]:
         settings, began = self.settings, time.perf_counter()
@@ -131,8 +94,12 @@ class Learning:
             "rollout_seconds": rolled - began,
             "train_seconds": time.perf_counter() - rolled,
         }
-        self._record(step, groups, played)
-        self._look(step, made)
+        lines = [
+            {**records.group_line(step + 1, drawn.number, some), "kind": "thought", "node": drawn.node.name}
+            for drawn, some in zip(groups, played, strict=True)
+        ]
+        self._record(step, lines, played)
+        self._look(step, made, made["reward"] if made["rollouts"] > made["harness_errors"] else float("nan"))
         return made
 
     def _play(self, loop: asyncio.Runner, sampling: Sampling, groups: Sequence[Drawn], size: int) -> list[list[Played]]:
@@ -141,35 +108,12 @@ class Learning:
         play = play_groups(self.stage.player, self.engine.sampler, sampling, groups, size, self.settings.reward, cap)
         return loop.run(play)
 
-    def _mine(self, groups: Sequence[Drawn]) -> list[Drawn]:
-        return list(groups[self.accelerator.process_index :: self.accelerator.num_processes])
+    def _worded(self, warning: str) -> str:
+        return warning.replace("trainer.group_size", "trainer.thoughts").replace("Every rollout", "Every thought")
 
-    def _look(self, step: int, made: Mapping[str, float]) -> None:
-        """Speak up when nothing is learnt, and when the loss is no number."""
-        if not math.isfinite(made["loss"]):
-            raise FatalError(
-                f"The loss of RL step {step + 1} is {made['loss']}. Lower trainer.lr. The last checkpoint is kept."
-            )
-        if made["skipped"]:
-            self.run.say(f"RL step {step + 1}: the gradient was not finite and was not used.")
-        mean = made["reward"] if made["rollouts"] > made["harness_errors"] else float("nan")
-        warning = self.watch.look(made["frac_no_signal"], max(made["truncated"], made["cut_replies"]), mean)
-        warning = warning.replace("trainer.group_size", "trainer.thoughts").replace("Every rollout", "Every thought")
-        if warning and self.settings.on_no_signal == "stop":
-            raise FatalError(f"{warning} Stopped, as trainer.on_no_signal=stop asks.")
-        if warning:
-            self.run.say(warning)
-
-    # ----------------------------------------------------------------------------------------------------- what is written
-
-    def _record(self, step: int, groups: Sequence[Drawn], played: Sequence[Sequence[Played]]) -> None:
-        lines = []
-        for drawn, some in zip(groups, played, strict=True):
-            line = records.group_line(step + 1, drawn.number, some)
-            lines.append({**line, "kind": "thought", "node": drawn.node.name})
-        lines = self.setup.gather(lines)
-        if self.accelerator.is_main_process:
-            records.write(self.run.folder, step, lines, played, self.settings.sample_every, self.setup.tokenizer)
+    def _due(self, step: int) -> bool:
+        every, last = self.settings.eval_every, self.settings.max_steps
+        return bool(self.held_out and (step in (0, last) or (every and step % every == 0)))
 
     def _evaluate(self, loop: asyncio.Runner, step: int) -> dict[str, float]:
         """One greedy thought at every held-out node."""
@@ -187,9 +131,7 @@ class Learning:
             }
             for drawn, (one,) in zip(self._mine(groups), played, strict=True)
         ]
-        lines = self.setup.gather(lines)
-        if self.accelerator.is_main_process:
-            records.append(self.run.folder / "evaluation.jsonl", lines)
+        lines = self._write_evaluation(lines)
         rewards = [float(line["reward"]) for line in lines if line["reward"] is not None]
         found = {"eval/harness_errors": float(len(lines) - len(rewards)), "eval/n": float(len(rewards))}
         if rewards:

@@ -105,7 +105,7 @@ def test_the_defaults_are_those_of_the_specification() -> None:
 @pytest.mark.parametrize("ratio", TABLE_5)
 def test_every_ratio_of_table_5_can_be_given(ratio: str) -> None:
     made = built(composed(f"trainer.ratio={ratio}"))
-    assert f"{made.ratio.task}:{made.ratio.explore}" == ratio
+    assert f"{made.shares.task}:{made.shares.explore}" == ratio
 
 
 def test_exploration_alone_is_what_the_exploration_rollouts_do() -> None:
