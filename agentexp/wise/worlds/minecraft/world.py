@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,9 @@ from agentexp.wise.core import EMPTY, Control, Frame, Pose
 from agentexp.wise.worlds.minecraft.body import SLOTS, Action, Bumps, Keys, Region, carried
 from agentexp.wise.worlds.minecraft.commands import Commands, Version
 
+# A client that cannot be launched, or that died, shows as anything from EOFError to RuntimeError, by where it was noticed.
+_DEAD = (OSError, EOFError, RuntimeError, AssertionError, KeyError)
+_NOT_LAUNCHED = (*_DEAD, ValueError, TypeError, AttributeError)
 _SETTLE = 2  # ticks after the last line of a set-up, for its effect to be in the first frame
 
 
@@ -37,7 +41,7 @@ class Look(NamedTuple):
 
 
 class MinecraftWorld(ABC):
-    """A `VoxelWorld` on Minecraft. Subclasses start it, do one tick and stop it.
+    """A `VoxelWorld` on Minecraft. Subclasses make what runs it (`_engine`), begin an episode and do one tick.
 
     There is no ground truth, so a simulated vision model cannot be used. When the body dies the episode goes on without it:
     frames repeat the last one with `info["done"]`, until the task's budget is over.
@@ -59,6 +63,7 @@ class MinecraftWorld(ABC):
     """
 
     name = "minecraft"
+    title = "Minecraft"
 
     def __init__(
         self,
@@ -88,6 +93,7 @@ class MinecraftWorld(ABC):
         self._slot: int | None = None
         self._frame: Frame | None = None
         self._over = False
+        self._engine: Any = None  # has `close`
 
     @property
     def size(self) -> int:
@@ -195,18 +201,64 @@ class MinecraftWorld(ABC):
     # ------------------------------------------------------------------------------------------------------ subclasses
 
     @abstractmethod
-    def _start(self, seed: int) -> Look:
-        """Start an episode and, where that is needed, Minecraft."""
+    def _make(self) -> Any:
+        """What runs Minecraft, not launched yet.
+
+        Raises:
+            MissingDependency: something that it needs is not installed.
+            UserError: a setting is not possible.
+        """
 
     @abstractmethod
-    def _tick(self, action: Action, chat: str | None) -> Look:
-        """One tick with these keys pressed, after saying `chat`."""
+    def _begin(self, seed: int) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        """Begin an episode: observation and info."""
 
     @abstractmethod
-    def _stop(self) -> None:
-        """Stop Minecraft; safe to call twice."""
+    def _press(self, action: Action, chat: str | None) -> tuple[Mapping[str, Any], Mapping[str, Any], bool]:
+        """One tick with these keys pressed, after saying `chat`: observation, info, whether the mission is over."""
+
+    @abstractmethod
+    def _look(self, observation: Mapping[str, Any], info: Mapping[str, Any], done: bool) -> Look:
+        """Both in the adapter's terms.
+
+        Raises:
+            EngineError: a part is missing.
+        """
+
+    @abstractmethod
+    def _needs(self) -> str:
+        """What else has to be there for Minecraft to start, in sentences."""
 
     # ---------------------------------------------------------------------------------------------------------- inside
+
+    def _start(self, seed: int) -> Look:
+        """Start an episode and, where that is needed, Minecraft."""
+        if self._engine is None:
+            self._engine = self._make()
+        try:
+            observation, info = self._begin(seed)
+        except _NOT_LAUNCHED as error:
+            self._stop()
+            raise EngineError(f"{self.title} could not start Minecraft ({reason(error)}). {self._needs()}") from error
+        return self._look(observation, info, False)
+
+    def _tick(self, action: Action, chat: str | None) -> Look:
+        try:
+            observation, info, done = self._press(action, chat)
+        except _DEAD as error:
+            self._stop()
+            raise EngineError(f"Minecraft stopped answering ({reason(error)}).") from error
+        if "error" in info:  # MineRL, and MineStudio as well, hide a lost connection behind a random observation
+            self._stop()
+            raise EngineError(f"Minecraft stopped answering ({info['error']}).")
+        return self._look(observation, info, done)
+
+    def _stop(self) -> None:
+        if self._engine is not None:
+            engine, self._engine = self._engine, None
+            # A client that is gone already may make closing fail; what ended it is what counts.
+            with suppress(OSError, RuntimeError):
+                engine.close()
 
     def _do(self, action: Action) -> Look:
         look = self._tick(action, self._lines.popleft() if self._lines else None)

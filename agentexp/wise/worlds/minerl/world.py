@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy as np
 from agentexp.errors import EngineError
 from agentexp.packages import installed
 from agentexp.wise.worlds.minecraft.body import Action, pose_of
-from agentexp.wise.worlds.minecraft.world import Look, MinecraftWorld, reason
+from agentexp.wise.worlds.minecraft.world import Look, MinecraftWorld
 from agentexp.wise.worlds.minerl.mission import Generator, Mission, specification
 
 _NEEDS = (
@@ -51,6 +50,7 @@ class MineRLWorld(MinecraftWorld):
     """
 
     name = "minerl"
+    title = "MineRL"
 
     def __init__(
         self,
@@ -101,48 +101,29 @@ class MineRLWorld(MinecraftWorld):
             mobs_spawn=mobs_spawn,
             weather=weather,
         )
-        self._env: Any = None
 
     def _make(self) -> Any:
-        """A gym environment that is not launched yet. Raises `MissingDependency`."""
+        """A gym environment."""
         return specification(self.mission).make()
 
-    def _start(self, seed: int) -> Look:
-        if self._env is None:
-            self._env = self._make()
-        try:
-            self._env.seed(seed)  # MineRL forgets it with every reset
-            observation = self._env.reset()
-        # A client that cannot be launched shows as anything from EOFError to RuntimeError, by where MineRL noticed.
-        except (OSError, EOFError, RuntimeError, AssertionError, KeyError, ValueError, TypeError, AttributeError) as error:
-            self._stop()
-            java = "" if shutil.which("java") else " There is no java on this machine."
-            raise EngineError(f"MineRL could not start Minecraft ({reason(error)}).{java} {_NEEDS}.") from error
-        return look(observation)
+    def _begin(self, seed: int) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        self._engine.seed(seed)  # MineRL forgets it with every reset
+        return self._engine.reset(), {}
 
-    def _tick(self, action: Action, chat: str | None) -> Look:
-        full = self._env.action_space.no_op()
+    def _press(self, action: Action, chat: str | None) -> tuple[Mapping[str, Any], Mapping[str, Any], bool]:
+        full = self._engine.action_space.no_op()
         full.update(action)
         full.pop("chat", None)
         if chat:
             full["chat"] = chat
-        try:
-            observation, _, done, info = self._env.step(full)
-        except (OSError, EOFError, RuntimeError, KeyError) as error:
-            self._stop()
-            raise EngineError(f"Minecraft stopped answering ({reason(error)}).") from error
-        # MineRL hides a lost connection behind a random observation.
-        if "error" in info:
-            self._stop()
-            raise EngineError(f"Minecraft stopped answering ({info['error']}).")
-        return look(observation, bool(done))
+        observation, _, done, info = self._engine.step(full)
+        return observation, info, bool(done)
 
-    def _stop(self) -> None:
-        if self._env is not None:
-            env, self._env = self._env, None
-            # A client that is gone already may make closing fail; what ended it is what counts.
-            with suppress(OSError, RuntimeError):
-                env.close()
+    def _look(self, observation: Mapping[str, Any], info: Mapping[str, Any], done: bool) -> Look:
+        return look(observation, done)
+
+    def _needs(self) -> str:
+        return f"{'' if shutil.which('java') else 'There is no java on this machine. '}{_NEEDS}."
 
     def versions(self) -> dict[str, str]:
         """Of Minecraft and the packages that are installed."""

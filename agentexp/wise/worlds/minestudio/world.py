@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import numpy as np
 from agentexp.errors import EngineError, MissingDependency, UserError
 from agentexp.packages import installed
 from agentexp.wise.worlds.minecraft.body import Action, pose_of
-from agentexp.wise.worlds.minecraft.world import Look, MinecraftWorld, reason
+from agentexp.wise.worlds.minecraft.world import Look, MinecraftWorld
 
 INSTALL = "pip install minestudio==1.1.6; it also needs JDK 8 and Xvfb (docs/wise-minecraft.md)"
 ENGINE = "python -c 'from minestudio.simulator.entry import check_engine; check_engine(True)'"
@@ -46,6 +45,7 @@ class MineStudioWorld(MinecraftWorld):
     """
 
     name = "minestudio"
+    title = "MineStudio"
 
     def __init__(
         self,
@@ -83,10 +83,9 @@ class MineStudioWorld(MinecraftWorld):
             raise UserError("world.resolution needs at least 16 pixels on each side, world.empty_frames at least 1.")
         self.resolution, self.biome, self.empty_frames = (width, height), biome, empty_frames
         self.callbacks = dict(callbacks or {})
-        self._sim: Any = None
 
     def _make(self) -> Any:
-        """A simulator that is not launched yet.
+        """A simulator.
 
         Raises:
             MissingDependency: the package or its engine is not there.
@@ -116,39 +115,21 @@ class MineStudioWorld(MinecraftWorld):
             callbacks=[getattr(offered, name)(**settings) for name, settings in self.callbacks.items()],
         )
 
-    def _start(self, seed: int) -> Look:
-        if self._sim is None:
-            self._sim = self._make()
-        try:
-            self._sim.env.seed(seed)  # the seed of the constructor holds for one reset only
-            observation, info = self._sim.reset()
-        # A client that cannot be launched shows as anything from EOFError to RuntimeError, by where it was noticed.
-        except (OSError, EOFError, RuntimeError, AssertionError, ValueError, TypeError, AttributeError) as error:
-            self._stop()
-            raise EngineError(f"MineStudio could not start Minecraft ({reason(error)}). {_NEEDS}.") from error
-        return look(observation, info)
+    def _begin(self, seed: int) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        self._engine.env.seed(seed)  # the seed of the constructor holds for one reset only
+        observation, info = self._engine.reset()
+        return observation, info
 
-    def _tick(self, action: Action, chat: str | None) -> Look:
-        full = dict(self._sim.noop_action())
-        full.update(action)
-        full["chat"] = chat or ""
-        try:
-            observation, _, terminated, truncated, info = self._sim.step(full)
-        except (OSError, EOFError, RuntimeError, AssertionError) as error:
-            self._stop()
-            raise EngineError(f"Minecraft stopped answering ({reason(error)}).") from error
-        # As in MineRL, a lost connection hides behind a random observation.
-        if "error" in info:
-            self._stop()
-            raise EngineError(f"Minecraft stopped answering ({info['error']}).")
-        return look(observation, info, bool(terminated or truncated))
+    def _press(self, action: Action, chat: str | None) -> tuple[Mapping[str, Any], Mapping[str, Any], bool]:
+        full = {**self._engine.noop_action(), **action, "chat": chat or ""}
+        observation, _, terminated, truncated, info = self._engine.step(full)
+        return observation, info, bool(terminated or truncated)
 
-    def _stop(self) -> None:
-        if self._sim is not None:
-            sim, self._sim = self._sim, None
-            # A client that is gone already may make closing fail; what ended it is what counts.
-            with suppress(OSError, RuntimeError):
-                sim.close()
+    def _look(self, observation: Mapping[str, Any], info: Mapping[str, Any], done: bool) -> Look:
+        return look(observation, info, done)
+
+    def _needs(self) -> str:
+        return f"{_NEEDS}."
 
     def versions(self) -> dict[str, str]:
         """Of Minecraft and the packages that are installed."""
