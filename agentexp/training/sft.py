@@ -10,6 +10,7 @@ does is in `sft_loop`.
 from __future__ import annotations
 
 import hashlib
+import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -65,9 +66,11 @@ class Course:
         """For people."""
         rows, passes = self.prepared.rows, sum(map(len, self.order)) / max(len(self.prepared.rows), 1)
         apart = f", {len(self.prepared.held_out)} held out" if self.prepared.held_out else ""
-        every, trained = sum(len(row.ids) for row in rows), sum(row.n_trained for row in rows)
+        each = [row.n_trained for row in rows]
+        every, trained = sum(len(row.ids) for row in rows), sum(each)
         return [
             f"{len(rows)} conversations{apart}: {every} tokens, {trained} of them trained.",
+            f"Trained tokens of a conversation: {min(each)} to {max(each)}, median {statistics.median(each):g}.",
             *self.prepared.counts.sentences(),
             f"{self.steps} optimiser steps of {self.global_batch} sequences, {passes:.3g} passes: {self.tokens} tokens, "
             f"{self.trained_tokens} trained.",

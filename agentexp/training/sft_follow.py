@@ -15,6 +15,7 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 from agentexp.errors import FatalError
 from agentexp.training import checkpoints
 from agentexp.training.core import TrainRun
+from agentexp.training.grpo.records import sample_text
 from agentexp.training.sft import Course, SftTrainer
 
 IGNORED = -100
@@ -52,6 +53,20 @@ class FixedOrderTrainer(trl.SFTTrainer):  # type: ignore[misc]
         """None: what was trained is in the run folder's manifest."""
 
 
+def check_finite(model: torch.nn.Module) -> None:
+    """Refuse to keep a model that an update has broken: no checkpoint to go on from, no model that says nothing.
+
+    Raises:
+        FatalError: a parameter is not finite.
+    """
+    for name, value in model.named_parameters():
+        if not bool(torch.isfinite(value).all()):
+            raise FatalError(
+                f"The parameter {name} is not finite any more, so it is not written. Lower trainer.lr, or try "
+                "trainer.precision=fp32. Complete checkpoints are kept."
+            )
+
+
 class Follow(TrainerCallback):  # type: ignore[misc]
     """Metrics, tokens, complete checkpoints, stopping, and evaluation by playing.
 
@@ -67,6 +82,14 @@ class Follow(TrainerCallback):  # type: ignore[misc]
         self.trainer: FixedOrderTrainer
         self._step: dict[str, float] = {}
         self._began = time.monotonic()
+
+    def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """Show one row as text, what is trained of it between » and «."""
+        file = self.run.folder / "samples" / "first-row.txt"
+        if state.is_world_process_zero:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            shown = sample_text(self.course.prepared.rows[self.course.order[0][0]], self.trainer.processing_class)
+            file.write_text(shown, encoding="utf-8")
 
     def on_step_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         """The clock of a step does not run during evaluations and checkpoints."""
@@ -127,6 +150,7 @@ class Follow(TrainerCallback):  # type: ignore[misc]
 
     def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         """Mark the checkpoint as complete; only then older ones go."""
+        check_finite(self.trainer.model)
         if self.trainer.accelerator.num_processes > 1:
             torch.distributed.barrier()  # every process has written its part
         if state.is_world_process_zero:
@@ -134,6 +158,10 @@ class Follow(TrainerCallback):  # type: ignore[misc]
             kept = {"step": state.global_step, "trained_tokens": self.trained, "tokens": self.tokens, "result": self.result}
             checkpoints.mark(folder / f"checkpoint-{state.global_step}", {**kept, "course": self.course.digest()})
             checkpoints.keep_newest(folder, self.settings.keep)
+
+    def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """The last update comes after the last loss, which shows nothing of it."""
+        check_finite(self.trainer.model)
 
     def done(self) -> dict[str, Any]:
         """What was done, for `summary.json`."""
@@ -144,7 +172,8 @@ class Follow(TrainerCallback):  # type: ignore[misc]
             "rows": len(self.course.prepared.rows),
             "held_out": len(self.course.prepared.held_out),
             "cut": counts.cut,
-            "refused": counts.nothing_to_train + counts.too_long + counts.refused,
+            "refused": len(counts.unused),
+            "unused": counts.unused,
             "sequences": len(self.course.order),
             "passes": sum(map(len, self.course.order)) / len(self.course.prepared.rows),
             "tokens": self.tokens,

@@ -12,6 +12,7 @@ from agentexp.training.core import ChatFormat, Row
 from agentexp.training.sft_data import Conversation
 
 TooLong = Literal["cut", "drop"]
+_NAMED = 10  # instances that a sentence names
 
 
 @dataclass(slots=True)
@@ -28,6 +29,7 @@ class Counts:
         lost_tokens: trained tokens that were cut off.
         refused: by the chat template.
         reason: why, for the first of them.
+        unused: the instances of all conversations that are not trained.
     """
 
     conversations: int = 0
@@ -39,6 +41,7 @@ class Counts:
     lost_tokens: int = 0
     refused: int = 0
     reason: str = ""
+    unused: list[str] = field(default_factory=list)
 
     def refuse_empty(self, messages: Iterable[Message], instance: str) -> bool:
         """Whether the assistant says nothing in one of its turns; counted."""
@@ -46,6 +49,7 @@ class Counts:
         if found:
             self.empty += 1
             self.empty_in = self.empty_in or instance
+            self.unused.append(instance)
         return found
 
     def sentences(self) -> list[str]:
@@ -61,6 +65,9 @@ class Counts:
             lines.append(f"{self.nothing_to_train} {of} are refused: no assistant turn that fits into max_len.")
         if self.refused:
             lines.append(f"{self.refused} {of} are refused by the chat template: {self.reason}")
+        if self.unused:
+            more = f" and {len(self.unused) - _NAMED} more" if len(self.unused) > _NAMED else ""
+            lines.append(f"Not trained: {', '.join(self.unused[:_NAMED])}{more}.")
         return lines
 
 
@@ -126,9 +133,12 @@ def prepare(
         except UserError as error:
             made.counts.refused += 1
             made.counts.reason = made.counts.reason or str(error)
+            made.counts.unused.append(instance)
             continue
         fitted = fit(row, max_len, too_long, made.counts)
-        if fitted is not None:
+        if fitted is None:
+            made.counts.unused.append(instance)
+        else:
             fitted.tags["instance"] = instance
             apart = stable_seed("held out", instance) < held_out * 2**31
             (made.held_out if apart else made.rows).append(fitted)

@@ -52,7 +52,8 @@ def test_a_row_with_nothing_left_is_refused_with_a_count():  # R06
     made = prepare([talk("u" * 30, "a"), talk("u", "a"), talk("u")], Words(), max_len=10)
     assert [text(row) for row in made.rows] == ["uaE"]
     assert made.counts.nothing_to_train == 2
-    assert made.counts.sentences() == ["2 of 3 conversations are refused: no assistant turn that fits into max_len."]
+    refused = "2 of 3 conversations are refused: no assistant turn that fits into max_len."
+    assert made.counts.sentences() == [refused, "Not trained: i, i."]
 
 
 def test_long_rows_can_be_dropped_instead():
@@ -63,7 +64,8 @@ def test_long_rows_can_be_dropped_instead():
 def test_a_template_refusal_is_counted_with_its_reason():
     odd = Conversation([Message("assistant", "a")], "i")
     made = prepare([odd, talk("u", "a")], Words(), max_len=9)
-    assert made.counts.sentences() == ["1 of 2 conversations are refused by the chat template: begins with an assistant"]
+    refused = "1 of 2 conversations are refused by the chat template: begins with an assistant"
+    assert made.counts.sentences() == [refused, "Not trained: i."]
 
 
 def test_an_empty_reply_is_refused_with_a_count_and_its_place():
@@ -71,8 +73,15 @@ def test_an_empty_reply_is_refused_with_a_count_and_its_place():
     made = prepare(talks, Words(), max_len=20)
     assert [text(row) for row in made.rows] == ["uaE"]
     assert made.counts.sentences() == [
-        "2 of 3 conversations are refused: a reply of the assistant is empty (the first: e/train/7)."
+        "2 of 3 conversations are refused: a reply of the assistant is empty (the first: e/train/7).",
+        "Not trained: e/train/7, e/train/9.",
     ]
+
+
+def test_of_many_refused_rows_ten_are_named():
+    made = prepare([*(talk("u" * 9, "a", instance=f"e{i}") for i in range(12)), talk("u", "a")], Words(), max_len=5)
+    assert made.counts.sentences()[-1] == f"Not trained: {', '.join(f'e{i}' for i in range(10))} and 2 more."
+    assert made.counts.unused == [f"e{i}" for i in range(12)]
 
 
 def test_what_no_tokenizer_can_help_is_refused_without_one():

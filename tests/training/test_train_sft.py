@@ -216,6 +216,37 @@ def test_a_loss_that_is_no_number_stops_the_training(tmp_path):  # R06's kind: n
     assert not (tmp_path / "model").exists()
 
 
+@pytest.mark.parametrize("save_every", [1, 50])
+def test_a_last_update_that_breaks_the_model_is_noticed(tmp_path, save_every, monkeypatch):  # R06: the loss is from before it
+    from agentexp.training.sft_follow import Follow
+
+    count = Follow.on_step_end
+
+    def broken(self, *given, **more):
+        next(self.trainer.model.parameters()).data[0, 0] = float("nan")
+        return count(self, *given, **more)
+
+    monkeypatch.setattr(Follow, "on_step_end", broken)
+    with pytest.raises(FatalError, match=r"parameter \S+ is not finite any more"):
+        job(tmp_path, trainer(max_steps=1, save_every=save_every)).run()
+    assert not (tmp_path / "model").exists()
+    assert checkpoints.newest(tmp_path / "checkpoints") is None  # nothing to go on from
+
+
+def test_a_row_is_shown_with_what_is_trained_of_it(tmp_path):  # R02
+    trained(tmp_path, epochs=1, data=Talks(talk("Where?", "Here.", "Now?", "There.")), global_batch=1)
+    shown = (tmp_path / "samples" / "first-row.txt").read_text()
+    assert "»Here.<|im_end|>«" in shown and "»There.<|im_end|>«" in shown and shown.count("»") == 2
+
+
+def test_rows_that_cannot_be_trained_are_named(tmp_path):  # R06: a short one, one that is too long, one that is cut
+    talks = Talks(talk("Where?", "Here."), talk("Where? " * 50, "Here."), talk("Where?", "Here.", "And? " * 50, "There."))
+    made, _, summary = trained(tmp_path, epochs=1, max_len=80, data=talks, global_batch=1)
+    assert (summary["rows"], summary["cut"], summary["refused"], summary["unused"]) == (2, 1, 1, ["1"])
+    said = made.course(0).sentences()
+    assert any("Trained tokens of a conversation: " in line and "median" in line for line in said) and "Not trained: 1." in said
+
+
 def test_a_checkpoint_of_other_data_is_refused(tmp_path):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(checkpoints, "mark", die_at(4))
