@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from agentexp.launch_help import HydraHelp
+from agentexp.launch_help import HydraHelp, check_experiments
 
 app = typer.Typer(
     name="agentexp",
@@ -72,6 +72,7 @@ def _running(name: str, summary: str) -> None:
             from agentexp.commands import run_job
 
             job = run_job(dry_run=dry_run, estimate=estimate)
+        check_experiments(name, overrides or [])
         flags = HydraFlags(multirun, cfg, package, resolve, info, config_dir, config_name)
         raise typer.Exit(launch(name, overrides or [], flags, job))
 

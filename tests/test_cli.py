@@ -52,6 +52,8 @@ def the_run(root: Path) -> Path:
         (["eval", *TOY, "hydra.rum.dir=x"], ["Did you mean hydra.run.dir?", "--cfg hydra"]),
         (["eval", "frobnicate"], ["frobnicate", "key=value"]),
         (["eval", *TOY, "+experiment=nope"], ["nope"]),
+        (["eval", "+experiment=wise_table1_small"], ["wise_table1_small", "agentexp wise-run"]),
+        (["wise-run", "+experiment=demo"], ["demo", "agentexp eval"]),
         (["act", *TOY], ["maps"]),
         (["act", *TOY, "maps=null"], ["maps"]),
         (["evla", "env=toy"], ["evla", "eval"]),
@@ -177,24 +179,6 @@ def test_the_jobs_of_a_sweep_are_one_group_of_wandb_runs(tmp_path: Path) -> None
     groups = [set(re.findall(rb"sweep-[0-9a-f]{8}", file.read_bytes())) for file in files]
     assert len(groups[0]) == 1
     assert groups[0] == groups[1]
-
-
-def test_joblib_launcher(tmp_path: Path) -> None:
-    pytest.importorskip("hydra_plugins.hydra_joblib_launcher")
-    launcher = ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]
-    agentexp("eval", "-m", *TOY, *launcher, "paradigm=react", "env.limit=2", "seed=0,1", cwd=tmp_path)
-    assert len(list(tmp_path.glob("outputs/eval/**/summary.json"))) == 2
-
-
-def test_submitit_launcher_shows_why_a_job_failed_and_goes_on(tmp_path: Path) -> None:
-    """Its jobs are processes of their own, whose output goes to files: here on this machine, on a cluster through Slurm."""
-    pytest.importorskip("hydra_plugins.hydra_submitit_launcher")
-    launcher = ["hydra/launcher=submitit_local", "hydra.launcher.timeout_min=5"]
-    done = agentexp("eval", "-m", *TOY, *launcher, "paradigm=react", "env.limit=2", "env.rooms=1,4", cwd=tmp_path, code=2)
-    assert "env.rooms=1" in done.stderr
-    assert "Error: env.rooms" in done.stderr
-    assert "runs only what is missing" in done.stderr
-    assert len(list(tmp_path.glob("outputs/eval/**/summary.json"))) == 1
 
 
 @pytest.mark.parametrize(
