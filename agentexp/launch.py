@@ -112,7 +112,7 @@ def launch(
     saved_argv = sys.argv
     sys.argv = [f"agentexp {command}", *arguments]
     os.environ["HYDRA_FULL_ERROR"] = "1"  # so that errors reach us instead of ending the process inside Hydra
-    watch = sweep.between_jobs(interrupted) if flags.multirun and not elsewhere else nullcontext()
+    watch = (sweep.with_children() if elsewhere else sweep.between_jobs(interrupted)) if flags.multirun else nullcontext()
     try:
         with watch, redirect_stdout(cast(TextIO, Guarded(sys.stdout, cleans=True))) if flags.cfg else nullcontext():
             hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name=config_name)(task)()

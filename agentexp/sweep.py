@@ -16,14 +16,16 @@ import sys
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO, cast
 
+import psutil
 from hydra.core.hydra_config import HydraConfig
 from hydra.experimental.callback import Callback
 
 from agentexp.errors import FatalError, UserError
+from agentexp.interrupt import GRACE_SECONDS, end_now, handled
 from agentexp.scrub import clean, remember, remember_overrides, scrub
 
 SWEEP_VARIABLE = "AGENTEXP_SWEEP"
@@ -161,7 +163,7 @@ def tell(launcher_failed: Exception | None = None) -> int:
         sys.stderr.write(f"Job {job['job']} ({' '.join(job['overrides'])}) {_ended(job['code'])}:\n{shown}")
     if launcher_failed is not None:  # the other jobs may go on, and read their files
         text = clean(str(launcher_failed)).strip().splitlines() or [""]
-        sys.stderr.write(f"The launcher stopped: {type(launcher_failed).__name__}: {text[-1]}\n")
+        sys.stderr.write(f"The launcher stopped: {type(launcher_failed).__name__}: {text[0]}\n")
     else:
         for file in [file for folder in _begun for file in folder.glob(f"{SUBMITIT}/*/*.pkl")]:
             file.unlink()  # the whole config as it was typed, keys included
@@ -187,19 +189,46 @@ def between_jobs(interrupted: list[int]) -> Iterator[None]:
 
     A running job has handlers of its own. A second signal ends the process.
     """
-    from agentexp.interrupt import end_now
 
     def remember_signal(number: int, _: Any) -> None:
         interrupted.append(number)
         if len(interrupted) > 1:
             end_now(number)
 
-    before = {number: signal.signal(number, remember_signal) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
+    with handled(remember_signal):
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+
+
+@contextmanager
+def with_children() -> Iterator[None]:
+    """Within the block a signal also stops the processes that a launcher has started: some would live on without their parent.
+
+    Jobs that wait in the queue of a cluster are nobody's children, and stay there.
+    """
+    signals: list[int] = []
+
+    def stop(number: int, _: Any) -> None:
+        signals.append(number)
+        if len(signals) > 1:
+            end_now(number)
+        children = [child for child in psutil.Process().children() if not _is_helper(child)]
+        for child in children:
+            with suppress(psutil.Error, ProcessLookupError):
+                if not (number == signal.SIGINT and os.getpgid(child.pid) == os.getpgrp() and os.isatty(0)):
+                    child.terminate()  # else the terminal has told it already, and a second signal means "at once"
+        psutil.wait_procs(children, timeout=GRACE_SECONDS)
+        sys.stderr.write(f"Stopped by {signal.Signals(number).name}. The same line again runs only what is missing.\n")
+        end_now(number)
+
+    with handled(stop):
+        yield
+
+
+def _is_helper(process: psutil.Process) -> bool:
+    """joblib's resource tracker heeds no signal; it ends, and tidies up, when its parent is gone."""
+    with suppress(psutil.Error):
+        return any("resource_tracker" in word for word in process.cmdline())
+    return True
 
 
 def launcher(overrides: Sequence[str]) -> str:
