@@ -17,6 +17,7 @@ from pydantic_core import to_json
 from agentexp.core import Completion, Message, Sampling, Usage
 from agentexp.models.limiter import Transient
 
+_GIVEN_UP = frozenset({"error", "abort", "aborted", "insufficient_system_resource"})  # finish reasons of vLLM and of gateways
 _PICTURE = re.compile(r"!\[[^\]\n]*\]\((data:image/[a-z]+;base64,[A-Za-z0-9+/=]+)\)")
 
 
@@ -98,7 +99,7 @@ def decode(payload: bytes) -> dict[str, Any]:
     """The reply as a dict. Raises `Transient` where it is no complete JSON object: a proxy's page or a cut connection."""
     try:
         data = json.loads(payload)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Transient(f"the reply is no valid JSON ({len(payload)} bytes)") from error
     if not isinstance(data, dict):
         raise Transient(f"the reply is a JSON {type(data).__name__} instead of an object")
@@ -112,8 +113,10 @@ def read_completion(data: Mapping[str, Any], asked: str) -> Completion:
         data: the decoded reply, without an "error".
         asked: the model name that was sent; another one in the reply is kept in `info["served_model"]`.
 
+    Numbers that are missing or are no numbers count as unknown: a gateway's mistake in them must not cost the reply.
+
     Raises:
-        Transient: there is no choice in it.
+        Transient: there is no choice in it, or the server gave up in the middle of it.
     """
     choices = data.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
@@ -122,6 +125,10 @@ def read_completion(data: Mapping[str, Any], asked: str) -> Completion:
     message = choice.get("message")
     if not isinstance(message, dict):
         raise Transient("the reply holds no message")
+    ended = str(choice.get("finish_reason") or "unknown")
+    if choice.get("error") or ended.casefold() in _GIVEN_UP:
+        # What is there of the reply may look like an action; it is the server's failure, not the model's.
+        raise Transient(f"the server gave up in the middle of the reply (finish_reason {ended})", overload="resource" in ended)
     info: dict[str, Any] = {}
     content = message.get("content")
     if content is None:
@@ -129,13 +136,13 @@ def read_completion(data: Mapping[str, Any], asked: str) -> Completion:
     if isinstance(message.get("refusal"), str):
         info["refusal"] = _clean(message["refusal"])
     if message.get("tool_calls"):
-        info["tool_calls"] = len(message["tool_calls"])
+        info["tool_calls"] = len(message["tool_calls"]) if isinstance(message["tool_calls"], list) else 1
     served = data.get("model")
     if isinstance(served, str) and served != asked:
         info["served_model"] = served
     if isinstance(data.get("system_fingerprint"), str):
         info["fingerprint"] = data["system_fingerprint"]
-    if isinstance(data.get("prompt_logprobs"), list):
+    if isinstance(data.get("prompt_logprobs"), list) and all(isinstance(e, dict | None) for e in data["prompt_logprobs"]):
         # vLLM: per prompt token a dict of token id -> {"logprob"}, the token itself first; null for the very first token.
         info["prompt_logprobs"] = [next(iter(e.values()))["logprob"] if e else 0.0 for e in data["prompt_logprobs"]]
     if isinstance(data.get("prompt_token_ids"), list):
@@ -143,7 +150,7 @@ def read_completion(data: Mapping[str, Any], asked: str) -> Completion:
     return Completion(
         text=_text(content),
         reasoning=_text(message.get("reasoning_content") or message.get("reasoning")),
-        finish_reason=str(choice.get("finish_reason") or "unknown"),
+        finish_reason=ended,
         usage=read_usage(data.get("usage"), info),
         token_ids=choice.get("token_ids") or None,
         logprobs=_logprobs(choice.get("logprobs")),
@@ -153,15 +160,22 @@ def read_completion(data: Mapping[str, Any], asked: str) -> Completion:
 
 def read_usage(usage: object, info: dict[str, Any]) -> Usage:
     """Token counts of one call. Missing ones count as zero and set `info["usage_missing"]`; reasoning tokens go to `info`."""
-    if not isinstance(usage, dict) or not isinstance(usage.get("prompt_tokens"), int):
+    prompt = _count(usage, "prompt_tokens")
+    if not isinstance(usage, dict) or prompt is None:
         info["usage_missing"] = True
         return Usage(calls=1)
-    details = usage.get("prompt_tokens_details") or {}
-    cached = details.get("cached_tokens") or usage.get("prompt_cache_hit_tokens") or 0
-    reasoning = (usage.get("completion_tokens_details") or {}).get("reasoning_tokens") or 0
-    if reasoning:
+    cached = _count(usage.get("prompt_tokens_details"), "cached_tokens") or _count(usage, "prompt_cache_hit_tokens") or 0
+    if reasoning := _count(usage.get("completion_tokens_details"), "reasoning_tokens"):
         info["reasoning_tokens"] = reasoning
-    return Usage(usage["prompt_tokens"], usage.get("completion_tokens") or 0, cached, calls=1)
+    return Usage(prompt, _count(usage, "completion_tokens") or 0, cached, calls=1)
+
+
+def _count(counts: object, name: str) -> int | None:
+    """A number of tokens, None where there is none."""
+    value = counts.get(name) if isinstance(counts, dict) else None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e12:
+        return None
+    return int(value)
 
 
 def _text(content: object) -> str:
@@ -180,4 +194,6 @@ def _clean(text: str) -> str:
 def _logprobs(logprobs: object) -> list[float] | None:
     if not isinstance(logprobs, dict) or not isinstance(logprobs.get("content"), list):
         return None
-    return [token["logprob"] for token in logprobs["content"]]
+    found = [token.get("logprob") for token in logprobs["content"] if isinstance(token, dict)]
+    whole = len(found) == len(logprobs["content"]) and all(isinstance(value, (int, float)) for value in found)
+    return found if whole else None

@@ -5,12 +5,14 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agentexp.core import Message, Sampling
 from agentexp.models import openai_wire as wire
+from agentexp.models.limiter import Transient
 
 MESSAGES = st.lists(st.builds(Message, st.sampled_from(["system", "user", "assistant"]), st.text(max_size=20)), max_size=6)
 # (name, messages kept of the conversation so far, new messages): growing, cut back, rewritten, mixed up
@@ -61,3 +63,50 @@ def test_no_stop_string_is_sent_by_default() -> None:
         assert yaml.safe_load(text)["stop"] is None
     assert "stop" not in wire.settings("m", Sampling(), "max_tokens", (), {})
     assert wire.settings("m", Sampling(stop=("\nObservation:",)), "max_tokens", (), {})["stop"] == ["\nObservation:"]
+
+
+def reply(choice: dict[str, Any] | None = None, usage: Any = None, **message: Any) -> dict[str, Any]:
+    said = {"message": {"content": "Action: look", **message}, "finish_reason": "stop", **(choice or {})}
+    return {"choices": [said], "usage": usage or {"prompt_tokens": 5, "completion_tokens": 2}}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        *(
+            reply(usage={"prompt_tokens": 5, "completion_tokens": 2, "prompt_tokens_details": odd})
+            for odd in ([1], 5, "x", None)
+        ),
+        *(reply(usage={"prompt_tokens": 5.0, "completion_tokens": 2, "completion_tokens_details": odd}) for odd in ([1], "x")),
+        *(reply({"logprobs": {"content": odd}}) for odd in ([None], [{"token": "a"}], [{"logprob": "x"}])),
+        *(reply(tool_calls=odd) for odd in (True, 5, {"a": 1})),
+        {**reply(), "prompt_logprobs": ["x"]},
+    ],
+)
+def test_odd_numbers_beside_a_reply_do_not_cost_the_reply(given: dict[str, Any]) -> None:
+    read = wire.read_completion(given, "x")
+    assert (read.text, read.finish_reason, read.logprobs) == ("Action: look", "stop", None)
+    assert (read.usage.prompt_tokens, read.usage.completion_tokens, read.usage.cached_tokens) == (5, 2, 0)
+
+
+@pytest.mark.parametrize(
+    "usage", [{"prompt_tokens": odd, "completion_tokens": "2"} for odd in (None, "5", True, -1, float("nan"))]
+)
+def test_token_counts_that_are_none_are_missing(usage: dict[str, Any]) -> None:
+    read = wire.read_completion(reply(usage=usage), "x")
+    assert read.info["usage_missing"]
+    assert (read.usage.prompt_tokens, read.usage.completion_tokens, read.usage.calls) == (0, 0, 1)
+
+
+@pytest.mark.parametrize(
+    "choice", [*({"finish_reason": r} for r in ("error", "ABORT", "insufficient_system_resource")), {"error": {"code": 5}}]
+)
+def test_a_reply_in_which_the_server_gave_up_is_no_reply_of_the_model(choice: dict[str, Any]) -> None:
+    """T01: a server's failure must not count as the agent's."""
+    with pytest.raises(Transient, match="gave up in the middle"):
+        wire.read_completion(reply(choice), "x")
+
+
+def test_json_without_end_is_no_reply() -> None:
+    with pytest.raises(Transient, match="no valid JSON"):
+        wire.decode(b"[" * 200_000)
