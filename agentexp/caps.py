@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from agentexp.core import Usage
-from agentexp.parts import Limits
+from agentexp.limits import Limits
 from agentexp.records import Record
 
 

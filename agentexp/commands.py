@@ -25,7 +25,7 @@ from agentexp.core import Env, Model, Paradigm
 from agentexp.effects import check_caps, warn_of_unread
 from agentexp.errors import UserError
 from agentexp.kinds import check_component
-from agentexp.rollout import Budget, Limits
+from agentexp.rollout import Budget
 from agentexp.scrub import clean_logging, remember, remember_environment, scrub
 
 if TYPE_CHECKING:
@@ -132,8 +132,7 @@ def make_run(config: Config, overrides: Overrides) -> Run:
     parsing = build(config["parsing"], "parsing", overrides, ParseSettings)
     logger = build(config["logger"], "logger", overrides, Tracker)
     concurrency = settings.concurrency or default_concurrency(models["actor"], env_settings.in_process)
-    limits = Limits(**_fields(settings.limits))
-    check_caps(limits, models)
+    check_caps(settings.limits, models)
     if settings.command != "explore":
         warn_of_unread(config, overrides, called)
     known = {key: value for key, value in config.items() if key not in UNUSED[settings.command]}
@@ -149,7 +148,7 @@ def make_run(config: Config, overrides: Overrides) -> Run:
         folder=run_folder(root, settings.command, env.name, paradigm.name, models["actor"].label, known),
         output_root=root,
         split=env_settings.split,
-        limits=limits,
+        limits=settings.limits,
         parsing=parsing,
         seeds=[env_settings.seed],
         repeats=settings.repeats,
@@ -222,10 +221,6 @@ def _check_roles(config: Mapping[str, Any], paradigm: Any) -> None:
 def _model(node: Any, path: str, overrides: Overrides) -> Model:
     model: Model = build(split_model(node, path, overrides), path, overrides, Model)
     return model
-
-
-def _fields(settings: Any) -> dict[str, Any]:
-    return {name: getattr(settings, name) for name in settings.__dataclass_fields__}
 
 
 def show_plan(run: Run) -> None:

@@ -21,23 +21,9 @@ from typing import Any, Literal
 from agentexp import targets
 from agentexp.errors import UserError
 from agentexp.kinds import check_component, check_target, kind_of
+from agentexp.limits import Limits
 
 Json = Any
-
-
-@dataclass(frozen=True, slots=True)
-class LimitSettings:
-    """Caps per episode and run (`limits`); see `agentexp.rollout.Limits`."""
-
-    invalid_in_a_row: int | None = None
-    tokens: int | None = None
-    cost: float | None = None
-    seconds: float | None = None
-    attempts: int = 2
-    context: Literal["fail", "drop_oldest"] = "fail"
-    run_tokens: int | None = None
-    run_cost: float | None = None
-    run_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +61,7 @@ class RootSettings:
     max_steps: int | None
     resume: Literal["refuse", "ignore"]
     progress: Literal["auto", "rich", "plain", "off"]
-    limits: LimitSettings
+    limits: Limits
     budget: BudgetSettings
     maps: str | None = None
     prompts: str | None = None
@@ -137,7 +123,7 @@ def check_root(config: Mapping[str, Json], overrides: Overrides) -> RootSettings
     if settings.repeats < 1:
         raise UserError("repeats must be at least 1.")
     _check_positive(settings, ("concurrency", "workers"), "")
-    _check_positive(settings.limits, [f.name for f in fields(LimitSettings) if f.name != "context"], "limits.")
+    _check_positive(settings.limits, [f.name for f in fields(Limits) if f.name != "context"], "limits.")
     if settings.budget.mapping < 0 or settings.budget.acting < 1:
         raise UserError("budget.mapping must be at least 0 and budget.acting at least 1.")
     return settings

@@ -9,7 +9,7 @@ from typing import Any
 from agentexp.config import Overrides
 from agentexp.core import Model
 from agentexp.errors import UserError
-from agentexp.parts import Limits
+from agentexp.limits import Limits
 
 log = logging.getLogger(__name__)
 

@@ -35,9 +35,9 @@ from agentexp.core import (
     stable_seed,
 )
 from agentexp.errors import ContextOverflow, FatalError, HarnessError, LimitReached, UserError
-from agentexp.parts import Budget as Budget
+from agentexp.limits import Budget as Budget
+from agentexp.limits import Limits as Limits
 from agentexp.parts import Chat as Chat
-from agentexp.parts import Limits as Limits
 from agentexp.parts import Turn as Turn
 from agentexp.parts import World as World
 from agentexp.perturbing import perturb_when_due

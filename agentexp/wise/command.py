@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from agentexp import targets
 from agentexp.commands import resolved
-from agentexp.config import LimitSettings, Overrides, build, check_value, checked, checked_dataclass, nearest
+from agentexp.config import Overrides, build, check_value, checked, checked_dataclass, nearest
 from agentexp.errors import MissingDependency, UserError
-from agentexp.rollout import Budget, Limits
+from agentexp.limits import Budget, Limits
 
 if TYPE_CHECKING:
     from agentexp.core import Paradigm
@@ -41,7 +41,7 @@ class WiseSettings:
     episode_timeout: float
     resume: Literal["refuse", "ignore"]
     progress: Literal["auto", "rich", "plain", "off"]
-    limits: LimitSettings
+    limits: Limits
     text_query: Literal["raw", "skills"] = "skills"
     save_memory: int = 0
 
@@ -102,7 +102,7 @@ def make_wise_run(config: Mapping[str, Any], overrides: Overrides) -> Run:
         name = VIEWPOINTS  # no method acts there
     try:
         parts = {EXPLORE: _exploration, VIEWPOINTS: _viewpoints}.get(task_name, _episodes)
-        spec, described, paradigm, split = parts(config, settings, method, task, name, overrides)
+        spec, described, paradigm, split = parts(_Chosen(config, settings, method, task, name, overrides))
     except ImportError as error:
         raise MissingDependency(NEEDS) from error
     env = targets.build(spec)
@@ -132,7 +132,7 @@ def make_wise_run(config: Mapping[str, Any], overrides: Overrides) -> Run:
         folder=folder,
         output_root=root,
         split=split,
-        limits=Limits(**{key: getattr(settings.limits, key) for key in settings.limits.__dataclass_fields__}),
+        limits=settings.limits,
         seeds=[0],
         limit=settings.seeds,
         concurrency=workers,
@@ -145,91 +145,101 @@ def make_wise_run(config: Mapping[str, Any], overrides: Overrides) -> Run:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """What was chosen, checked as far as it is the same for all tasks.
+
+    Attributes:
+        config: the whole.
+        settings: its top-level keys.
+        method: `method`.
+        task: `task`, without its name.
+        name: of the method.
+        overrides: as typed.
+    """
+
+    config: Mapping[str, Any]
+    settings: WiseSettings
+    method: Mapping[str, Any]
+    task: Mapping[str, Any]
+    name: str
+    overrides: Overrides
+
+    def part(self, node: Any, path: str, kind: type | None = None) -> dict[str, Any]:
+        """A checked component, see `agentexp.config.checked`."""
+        return checked(node, path, self.overrides, kind)
+
+    def without_settings(self, task: str) -> None:
+        """Refuse settings of a task that has none. Raises `UserError`."""
+        for key in self.task:
+            raise UserError(f"'task.{key}' is not a setting of task={task}: it has none.")
+
+
 Made = tuple[dict[str, Any], dict[str, Any], "Paradigm", str]
 """The environment's specification, what of it goes into the manifest, the paradigm, the split."""
 
 
-def _exploration(
-    config: Mapping[str, Any],
-    settings: WiseSettings,
-    method: Mapping[str, Any],
-    task: Mapping[str, Any],
-    name: str,
-    overrides: Overrides,
-) -> Made:
+def _exploration(chosen: _Chosen) -> Made:
     from agentexp.wise.core import Explorer, VoxelWorld
     from agentexp.wise.methods import ExploreMethod
     from agentexp.wise.navigate import Navigator
 
-    for key in task:
-        raise UserError(f"'task.{key}' is not a setting of task=explore: it has none.")
+    config, method, name = chosen.config, chosen.method, chosen.name
+    chosen.without_settings(EXPLORE)
     if method.get("explorer") is None:
         raise UserError(f"method={name} has no explorer of its own. Choose another method for task=explore.")
     used = {key: method[key] for key in ("name", "explorer", "navigator") if key in method}
     spec = {
         "_target_": "agentexp.wise.maps.ExplorationMaps",
-        "world": checked(config["world"], "world", overrides, VoxelWorld),
-        "explorer": checked(fitted(method["explorer"], config["world"]), "method.explorer", overrides, Explorer),
-        "navigator": checked(method.get("navigator"), "method.navigator", overrides, Navigator),
-        "budget": settings.steps,
+        "world": chosen.part(config["world"], "world", VoxelWorld),
+        "explorer": chosen.part(fitted(method["explorer"], config["world"]), "method.explorer", Explorer),
+        "navigator": chosen.part(method.get("navigator"), "method.navigator", Navigator),
+        "budget": chosen.settings.steps,
     }
     return spec, {"method": used}, ExploreMethod(name), "maps"
 
 
-def _episodes(
-    config: Mapping[str, Any],
-    settings: WiseSettings,
-    method: Mapping[str, Any],
-    task: Mapping[str, Any],
-    name: str,
-    overrides: Overrides,
-) -> Made:
+def _episodes(chosen: _Chosen) -> Made:
     from agentexp.wise.core import Controller, Explorer, Scheduler, VoxelWorld
     from agentexp.wise.methods import TaskMethod
     from agentexp.wise.parts import EpisodeMemory
     from agentexp.wise.tasks import SparseTask
 
+    config, method, name = chosen.config, chosen.method, chosen.name
     if method.get("memory") is None or method.get("scheduler") is None:
         raise UserError(f"method={name} explores and does nothing else. Choose another method, or task=explore.")
-    world = checked(config["world"], "world", overrides, VoxelWorld)
+    world = chosen.part(config["world"], "world", VoxelWorld)
     agent = {"_target_": "agentexp.wise.agent.WiseAgent", **(config.get("agent") or {})}
     agent |= {
-        "memory": checked(method["memory"], "method.memory", overrides, EpisodeMemory),
-        "explorer": checked(fitted(method["explorer"], world), "method.explorer", overrides, Explorer),
-        "scheduler": checked(fitted(method["scheduler"], world), "method.scheduler", overrides, Scheduler),
-        "controller": checked(fitted(config["controller"], world), "controller", overrides, Controller),
+        "memory": chosen.part(method["memory"], "method.memory", EpisodeMemory),
+        "explorer": chosen.part(fitted(method["explorer"], world), "method.explorer", Explorer),
+        "scheduler": chosen.part(fitted(method["scheduler"], world), "method.scheduler", Scheduler),
+        "controller": chosen.part(fitted(config["controller"], world), "controller", Controller),
     }
     agent = fitted(agent, world)
     spec = {
         "_target_": "agentexp.wise.episode_env.TaskEpisodes",
         "world": world,
-        "task": checked(task, "task", overrides, SparseTask),
-        "agent": checked(agent, "agent", overrides),
-        "budget": settings.steps,
+        "task": chosen.part(chosen.task, "task", SparseTask),
+        "agent": chosen.part(agent, "agent"),
+        "budget": chosen.settings.steps,
     }
-    return spec, {"protocol": dict(task), "agent": agent, "method": {"name": name}}, TaskMethod(name), "seeds"
+    return spec, {"protocol": dict(chosen.task), "agent": agent, "method": {"name": name}}, TaskMethod(name), "seeds"
 
 
-def _viewpoints(
-    config: Mapping[str, Any],
-    settings: WiseSettings,
-    method: Mapping[str, Any],
-    task: Mapping[str, Any],
-    name: str,
-    overrides: Overrides,
-) -> Made:
+def _viewpoints(chosen: _Chosen) -> Made:
     from agentexp.wise.core import Encoder, VisionModel
     from agentexp.wise.methods import ViewpointTest
     from agentexp.wise.worlds.sim.world import SimWorld
 
-    for key in task:
-        raise UserError(f"'task.{key}' is not a setting of task=viewpoints: it has none.")
+    config = chosen.config
+    chosen.without_settings(VIEWPOINTS)
     spec = {
         "_target_": "agentexp.wise.pond_env.PondViews",
-        "world": checked(config["world"], "world", overrides, SimWorld),
-        "encoder": checked(config["encoder"], "encoder", overrides, Encoder),
-        "vision": checked(config["vision"], "vision", overrides, VisionModel),
-        "text_query": settings.text_query,
+        "world": chosen.part(config["world"], "world", SimWorld),
+        "encoder": chosen.part(config["encoder"], "encoder", Encoder),
+        "vision": chosen.part(config["vision"], "vision", VisionModel),
+        "text_query": chosen.settings.text_query,
     }
     described = {key: spec[key] for key in ("encoder", "vision", "text_query")}
     return spec, described, ViewpointTest(), "scenes"

@@ -1,17 +1,13 @@
 """Sparse tasks as tasks of the runner: one task per seed; a worker plays an episode in pieces, with the agent beside the world.
 
-As in `maps.py`, thousands of control steps need no other process. Pieces let the runner show progress and notice a worker that
-hangs; requests to a vision model stay open between them.
+Pieces let the runner show progress and notice a worker that hangs; requests to a vision model stay open between them.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from agentexp.core import EnvCard, Step, Task
 from agentexp.errors import MissingDependency, UserError
@@ -19,12 +15,11 @@ from agentexp.wise.agent import WiseAgent
 from agentexp.wise.core import VoxelWorld
 from agentexp.wise.episode import Trial
 from agentexp.wise.memory.labelled import LabelMemory
+from agentexp.wise.seeded_env import SeededEnv
 from agentexp.wise.tasks import SparseTask
 
-SEEDS = 10_000
 
-
-class TaskEpisodes:
+class TaskEpisodes(SeededEnv):
     """A sparse task (paper 004, sections 4.3 and 4.4) played by one method in one world. An `Env` for `agentexp wise-run`.
 
     Args:
@@ -49,20 +44,11 @@ class TaskEpisodes:
     ) -> None:
         if budget is not None and budget < 1:
             raise UserError("steps must be at least 1 step, or null for the paper's.")
-        self.world, self.task, self.agent, self.budget = world, task, agent, budget
+        super().__init__(world, f"{task.name}-{world.name}-{world.size}")
+        self.task, self.agent, self.budget = task, agent, budget
         self.save_memory, self.save_to = save_memory, save_to
-        self.name = f"{task.name}-{world.name}-{world.size}"
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._trial: Trial | None = None
         self._start_problem: str | None = None
-
-    def splits(self) -> Sequence[str]:
-        """One."""
-        return ("seeds",)
-
-    def tasks(self, split: str) -> list[Task]:
-        """Seeds 0, 1, 2 ...; all methods meet the same worlds, spawns and draws."""
-        return [Task(f"{seed:04d}", self.name, split, spec={"seed": seed}) for seed in range(SEEDS)]
 
     def reset(self, task: Task) -> Step:
         """Build the world of the seed.
@@ -93,16 +79,11 @@ class TaskEpisodes:
         Raises:
             UserError: it cannot work.
         """
-        memory = self.agent.memory
-        model: Any = memory.worker.model if isinstance(memory, LabelMemory) else None
+        model = self._vision()
         if (start := getattr(model, "start", None)) is not None:
             await start()
             if not keep_open:
                 await model.close()
-
-    def step(self, action: str) -> Step:
-        """There are no actions in words."""
-        return Step("This world is not played in words.", error=True)
 
     def advance(self, ticks: int) -> dict[str, Any]:
         """Play on. Runs in the worker.
@@ -138,19 +119,12 @@ class TaskEpisodes:
         save_memory(memory, Path(self.save_to) / folder)
         return folder
 
+    def _vision(self) -> Any:
+        memory = self.agent.memory
+        return memory.worker.model if isinstance(memory, LabelMemory) else None
+
     def close(self) -> None:
         """Stop the world and what is open."""
         if self._trial is not None:
             self._trial.agent.memory.close()
-        if self._loop is not None:
-            memory = self.agent.memory
-            model: Any = memory.worker.model if isinstance(memory, LabelMemory) else None
-            if (stop := getattr(model, "close", None)) is not None:
-                self._loop.run_until_complete(stop())
-            self._loop.close()
-            self._loop = None
-        self.world.close()
-
-    def versions(self) -> dict[str, str]:
-        """Those of the world."""
-        return {"numpy": np.__version__, **self.world.versions()}
+        super().close()

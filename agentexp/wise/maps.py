@@ -1,12 +1,7 @@
-"""Exploration maps as tasks of the runner: one task per seed, a whole episode in one call of the worker.
-
-A WISE episode has thousands of control steps and no language model in its loop, so it runs where the world is, in the worker
-process; run folder, resuming, time limits, replaced workers and tracking are those of every other run.
-"""
+"""Exploration maps as tasks of the runner: one task per seed, a whole episode in one call of the worker."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,12 +11,12 @@ from agentexp.errors import UserError
 from agentexp.wise.core import Explorer, VoxelWorld
 from agentexp.wise.explore_task import explore
 from agentexp.wise.navigate import Navigator
+from agentexp.wise.seeded_env import SeededEnv
 
 PATH_EVERY = 10  # steps between two stored points of the path and the curve
-SEEDS = 10_000
 
 
-class ExplorationMaps:
+class ExplorationMaps(SeededEnv):
     """The exploration task of paper 004 (section 4.2) on one kind of map. An `Env` whose only call is `play`.
 
     Args:
@@ -31,31 +26,20 @@ class ExplorationMaps:
         budget: steps; null: the paper's for the map's size (6,000 on 128, 20,000 on 384).
     """
 
+    split = "maps"
     card = EnvCard(intro="A map to be seen as completely as possible.", actions="")
 
     def __init__(self, world: VoxelWorld, explorer: Explorer, navigator: Navigator, budget: int | None = None) -> None:
         if budget is not None and budget < 1:
             raise UserError("steps must be at least 1 step, or null for the paper's.")
-        self.world, self.explorer, self.navigator, self.budget = world, explorer, navigator, budget
-        self.name = f"explore-{world.name}-{world.size}"
+        super().__init__(world, f"explore-{world.name}-{world.size}")
+        self.explorer, self.navigator, self.budget = explorer, navigator, budget
         self._seed = 0
-
-    def splits(self) -> Sequence[str]:
-        """One: every seed is a map of its own."""
-        return ("maps",)
-
-    def tasks(self, split: str) -> list[Task]:
-        """Seeds 0, 1, 2 ...; all methods meet the same worlds."""
-        return [Task(f"{seed:04d}", self.name, split, spec={"seed": seed}) for seed in range(SEEDS)]
 
     def reset(self, task: Task) -> Step:
         """Choose the seed; the world is built by `play`."""
         self._seed = int(task.spec["seed"])
         return Step("", goal="See the whole map.")
-
-    def step(self, action: str) -> Step:
-        """There are no actions in words."""
-        return Step("This world is not played in words.", error=True)
 
     def play(self) -> dict[str, Any]:
         """One episode. Runs in the worker.
@@ -69,11 +53,3 @@ class ExplorationMaps:
         record["curve"] = episode.curve[::PATH_EVERY].tolist()
         record["path"] = np.round(episode.path[::PATH_EVERY].astype(float), 1).tolist()
         return record
-
-    def close(self) -> None:
-        """Stop the world."""
-        self.world.close()
-
-    def versions(self) -> dict[str, str]:
-        """Those of the world."""
-        return {"numpy": np.__version__, **self.world.versions()}

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine
 from dataclasses import asdict
 from typing import Any
-
-import numpy as np
 
 from agentexp.core import EnvCard, Step, Task
 from agentexp.wise.core import Encoder, VisionModel
 from agentexp.wise.memory.text import TextQuery
+from agentexp.wise.seeded_env import SeededEnv
 from agentexp.wise.viewpoints import NAMES_OF_VIEWS, PondTest, ViewResult
 from agentexp.wise.worlds.sim.world import SimWorld
 
-SEEDS = 10_000
 
-
-class PondViews:
+class PondViews(SeededEnv):
     """Six views of a pond per seed. An `Env` whose only call is `play`.
 
     Args:
@@ -28,32 +25,20 @@ class PondViews:
         text_query: the text that is asked for.
     """
 
+    split = "scenes"
     card = EnvCard(intro="A pond, seen from six places.", actions="")
 
     def __init__(self, world: SimWorld, encoder: Encoder, vision: VisionModel, text_query: TextQuery = "skills") -> None:
-        self.world, self.vision = world, vision
-        self.test = PondTest(world=world, encoder=encoder, vision=vision, text_query=text_query)
         rays = world.camera.rays
-        self.name = f"viewpoints-{world.name}-{world.size}-{rays.width}x{rays.height}"
+        super().__init__(world, f"viewpoints-{world.name}-{world.size}-{rays.width}x{rays.height}")
+        self.vision = vision
+        self.test = PondTest(world=world, encoder=encoder, vision=vision, text_query=text_query)
         self._seed = 0
-        self._loop: asyncio.AbstractEventLoop | None = None
-
-    def splits(self) -> Sequence[str]:
-        """One."""
-        return ("scenes",)
-
-    def tasks(self, split: str) -> list[Task]:
-        """Seeds 0, 1, 2 ..."""
-        return [Task(f"{seed:04d}", self.name, split, spec={"seed": seed}) for seed in range(SEEDS)]
 
     def reset(self, task: Task) -> Step:
         """Choose the seed."""
         self._seed = int(task.spec["seed"])
         return Step("", goal="Find the pond again.")
-
-    def step(self, action: str) -> Step:
-        """There are no actions in words."""
-        return Step("This world is not played in words.", error=True)
 
     def play(self) -> dict[str, Any]:
         """The views of the scene. Runs in the worker.
@@ -65,22 +50,11 @@ class PondViews:
         return {"seed": self._seed, "views": {name: found.get(name) for name in NAMES_OF_VIEWS}}
 
     def _run(self, views: Coroutine[Any, Any, list[ViewResult]]) -> list[ViewResult]:
-        """In one loop for all scenes: connections of a real vision model belong to the loop that opened them."""
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
             if (start := getattr(self.vision, "start", None)) is not None:
                 self._loop.run_until_complete(start())
         return self._loop.run_until_complete(views)
 
-    def close(self) -> None:
-        """Stop the world and what is open."""
-        if self._loop is not None:
-            if (stop := getattr(self.vision, "close", None)) is not None:
-                self._loop.run_until_complete(stop())
-            self._loop.close()
-            self._loop = None
-        self.world.close()
-
-    def versions(self) -> dict[str, str]:
-        """Those of the world."""
-        return {"numpy": np.__version__, **self.world.versions()}
+    def _vision(self) -> VisionModel:
+        return self.vision

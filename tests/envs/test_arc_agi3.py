@@ -13,11 +13,11 @@ from agentexp.envs.arc_agi3 import ArcAgi3, views
 from agentexp.envs.check import check_env
 from agentexp.envs.goal_free import GoalFree
 from agentexp.errors import UserError
+from agentexp.limits import Budget
 from agentexp.metrics.arc import PROGRESS, rhae
 from agentexp.models.openai_wire import parts
 from agentexp.models.scripted import ScriptedModel
 from agentexp.paradigms.react import ReAct
-from agentexp.parts import Budget
 from agentexp.rollout import run_episode
 
 pytest.importorskip("arcengine", reason="needs arcengine")
