@@ -16,7 +16,7 @@ import time
 import urllib.request
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ LASTING = ("no_key", "quota", "bad_request", "forbidden", "no_model")
 
 ANSWERS = (
     "null", "long", "context_openai", "context_openai_input", "context_vllm", "context_vllm_passed", "context_vllm_decoder",
-    "context_llama.cpp", "context_llama.cpp_old", "context_ollama", "context_sglang",
+    "context_vllm_max_tokens", "context_llama.cpp", "context_llama.cpp_old", "context_ollama", "context_sglang",
 )  # fmt: skip
 """Faults that are an answer of the model: they change what an agent does."""
 
@@ -66,7 +66,14 @@ class Setup:
     kills: int = 20
     hurts: int = 20
     lasting: tuple[str, ...] = LASTING
+    request_timeout: float = 1.5
+    step_timeout: float = 5.0
+    reset_timeout: float = 60.0
     limit: float = 1800.0
+
+    def calm(self) -> Setup:
+        """The same plan undisturbed: nothing is cut short because the machine is slow."""
+        return replace(self, shards=1, request_timeout=60.0, step_timeout=60.0, reset_timeout=180.0)
 
     def command(self, url: str, root: Path, shard: int = 0) -> list[str]:
         """The command line of the run, or of one shard (from 1)."""
@@ -77,11 +84,11 @@ class Setup:
             "model=openai",
             "model.name=fake",
             f"model.base_url={url}",
-            "model.request_timeout=1.5",
+            f"model.request_timeout={self.request_timeout:g}",
             "model.total_timeout=60",
             "env.in_process=false",
-            "env.step_timeout=3",
-            "env.reset_timeout=30",
+            f"env.step_timeout={self.step_timeout:g}",
+            f"env.reset_timeout={self.reset_timeout:g}",
             f"env.limit={self.episodes}",
             f"output_root={root}",
             f"concurrency={max(1, self.concurrency // self.shards)}",

@@ -198,12 +198,12 @@ class FakeServer:
         kind = "text/event-stream" if streams else "application/json"
         if entry.fault in ("truncate", "stall"):
             return await _send(request, events(reply) if streams else [json.dumps(reply).encode()], kind, entry.fault)
-        if request.transport is not None and not request.transport.is_closing():
+        answer = await _send(request, events(reply), kind) if streams else web.json_response(reply, headers=headers)
+        if request.transport is not None and not request.transport.is_closing():  # else nobody waits for it any more
             self.delivered["calls"] += 1
-            self.delivered.update(
-                {name: (reply.get("usage") or {}).get(name, 0) for name in ("prompt_tokens", "completion_tokens")}
-            )
-        return await _send(request, events(reply), kind) if streams else web.json_response(reply, headers=headers)
+            usage = reply.get("usage") or {}
+            self.delivered.update({name: usage.get(name, 0) for name in ("prompt_tokens", "completion_tokens")})
+        return answer
 
     def _completion(self, body: dict[str, Any], entry: Entry, n: int) -> dict[str, Any]:
         content = entry.content
@@ -245,16 +245,17 @@ async def _send(request: web.Request, pieces: list[bytes], kind: str, fault: str
     response = web.StreamResponse(headers={"Content-Type": kind})
     if kind == "application/json":
         response.content_length = len(payload)
-    await response.prepare(request)
-    if fault:
-        await response.write(payload[: len(payload) // 2])
-        if fault == "stall":
-            await asyncio.Event().wait()
-        if request.transport is not None:
-            request.transport.close()
-        return response
-    for piece in pieces:
-        await response.write(piece)
+    with suppress(ConnectionResetError):  # the client has gone
+        await response.prepare(request)
+        if fault:
+            await response.write(payload[: len(payload) // 2])
+            if fault == "stall":
+                await asyncio.Event().wait()
+            if request.transport is not None:
+                request.transport.close()
+            return response
+        for i in range(0, len(pieces), 50):
+            await response.write(b"".join(pieces[i : i + 50]))
     return response
 
 
