@@ -265,9 +265,18 @@ def export_model(
 @app.command()
 def doctor() -> None:
     """Check this machine: versions, optional packages, Java, data, keys (present or not), disk."""
-    from agentexp.inventory import doctor as run_doctor
+    from agentexp import __version__
+    from agentexp.doctor import doctor as look
 
-    raise typer.Exit(run_doctor())
+    findings, ready = look()
+    typer.echo(f"agentexp {__version__} on {sys.platform}")
+    typer.echo("\n".join(f"  {finding.level:8}{finding.text}" for finding in findings))
+    typer.echo(
+        "The main job can run: agentexp eval paradigm=map env=alfworld"
+        if ready
+        else "The main job cannot run yet; install what is missing for alfworld and embedded, and what is wrong, above."
+    )
+    raise typer.Exit(0 if ready else 1)
 
 
 @app.command()

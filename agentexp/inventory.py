@@ -1,18 +1,12 @@
-"""What this installation can run: `agentexp envs`, `agentexp models`, `agentexp doctor`."""
+"""What this installation can run: `agentexp envs`, `agentexp models`, and the list for `agentexp doctor`."""
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
 import os
-import platform
 import shutil
-import subprocess
-import sys
 from dataclasses import dataclass
 from typing import Any
-
-import typer
 
 from agentexp.errors import MissingDependency
 
@@ -100,7 +94,7 @@ BACKENDS = (
     Part(
         "openai",
         "any OpenAI-compatible server (model.base_url=; key from the environment)",
-        ("openai",),
+        ("aiohttp",),
         "pip install agentexp",
     ),
     Part("vllm", "vLLM, in process or as a server that agentexp starts and stops", ("vllm",), "pip install 'agentexp[vllm]'"),
@@ -121,9 +115,16 @@ EXTRAS = (
         ("hydra_plugins.hydra_joblib_launcher",),
         "pip install 'agentexp[joblib]'",
     ),
+    Part(
+        "submitit",
+        "sweeps as Slurm jobs (hydra/launcher=submitit_slurm)",
+        ("hydra_plugins.hydra_submitit_launcher",),
+        "pip install 'agentexp[submitit]'",
+    ),
+    Part("ray", "sweeps on Ray (hydra/launcher=ray)", ("hydra_plugins.hydra_ray_launcher",), "pip install 'agentexp[ray]'"),
+    Part("figures", "figures of reports as PNG, PDF and SVG", ("matplotlib",), "pip install 'agentexp[figures]'"),
+    Part("export", "agentexp export --format parquet", ("pyarrow",), "pip install 'agentexp[export]'"),
 )
-
-KEYS = ("OPENAI_API_KEY", "WANDB_API_KEY")
 
 
 def missing(part: Part) -> list[str]:
@@ -191,40 +192,3 @@ def show_models() -> None:
     from rich.console import Console
 
     Console().print(_table("Models (model=...)", BACKENDS), markup=False)
-
-
-def doctor() -> int:
-    """Print what this machine has and lacks; 0 when the main job can run, 1 otherwise."""
-    from agentexp import __version__
-
-    def line(ok: bool | None, text: str) -> None:
-        typer.echo(f"  {'ok     ' if ok else 'missing' if ok is False else 'note   '} {text}")
-
-    typer.echo(f"agentexp {__version__}, Python {platform.python_version()}, {platform.system()} {platform.machine()}")
-    line(sys.version_info >= (3, 11), "Python 3.11 or newer")
-    for package in ("hydra-core", "omegaconf", "typer", "openai", "pydantic"):
-        line(True, f"{package} {importlib.metadata.version(package)}")
-    for part in (*WORLDS, *WISE_WORLDS, *BACKENDS, *EXTRAS):
-        lacking = missing(part)
-        line(not lacking, f"{part.name}" + (f": {', '.join(lacking)} - {part.install}" if lacking else ""))
-    line(None, f"Java: {_java_version()}")
-    for key in KEYS:
-        line(None, f"{key} is {'set' if os.environ.get(key) else 'not set'}")
-    free = shutil.disk_usage(os.getcwd()).free / 2**30
-    line(free > 2, f"{free:.0f} GiB free on this disk" + ("" if free > 2 else ": runs need about 2 GiB"))
-    line(None, f"{os.cpu_count()} cores")
-    main_job = missing(WORLDS[0]) + missing(BACKENDS[0])
-    if main_job:
-        typer.echo("The main job cannot run yet; install what is missing above.")
-        return 1
-    typer.echo("The main job can run: agentexp eval paradigm=map env=alfworld")
-    return 0
-
-
-def _java_version() -> str:
-    program = java()
-    if program is None:
-        return "none; env=scienceworld needs one: pip install 'agentexp[scienceworld]' brings a runtime"
-    answer = subprocess.run([program, "-version"], capture_output=True, text=True, check=False, timeout=20)
-    lines = (answer.stderr or answer.stdout).splitlines()
-    return lines[0] if lines else "answers nothing"

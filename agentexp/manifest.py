@@ -37,6 +37,7 @@ PACKAGES = ("agentexp", "hydra-core", "omegaconf", "openai", "aiohttp", "jinja2"
 SHOWING = (
     "cli.py",
     "cli_app.py",
+    "doctor.py",
     "export",
     "inventory.py",
     "launch.py",
@@ -46,6 +47,7 @@ SHOWING = (
     "progress.py",
     "reports",
     "summary.py",
+    "sweep.py",
     "tracking.py",
     "view",
 )
