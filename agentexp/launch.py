@@ -21,6 +21,17 @@ from agentexp.errors import FatalError, UserError
 from agentexp.output import Guarded
 from agentexp.scrub import remember_overrides
 
+_OPEN = tuple(
+    f"hydra.{name}" for name in ("launcher", "sweeper", "callbacks", "hydra_logging", "job_logging", "job.env", "job.config")
+)
+"""Settings of Hydra's whose parts it does not fix."""
+
+_ELSEWHERE = {
+    "wandb": "Those of W&B are in logger: logger=wandb logger.mode=offline.",
+    "llm": "Those of the language model are in model: model=openai model.name=... model.base_url=...",
+}
+"""What other programs call groups of ours."""
+
 
 @dataclass(frozen=True, slots=True)
 class HydraFlags:
@@ -75,6 +86,7 @@ def launch(
     remember_overrides(overrides)
     config_name = flags.config_name or default_config or command
     prepared = prepare(list(overrides), multirun=flags.multirun)
+    _check_added(prepared, config_name)
     arguments = [*prepared, f"hydra.job.name={command}"]
     for flag, value in (
         ("--config-dir", flags.config_dir),
@@ -165,9 +177,10 @@ def prepare(overrides: Sequence[str], *, multirun: bool) -> list[str]:
             override = "++" + override  # every world has these settings, and few configs list them all
             key = "++" + key
         if not readable(override):
-            parts = value.split(",") if multirun else [value]
+            listed = not multirun and re.fullmatch(r"\[[^\[\]]*\]", value) is not None
+            parts = value[1:-1].split(",") if listed else value.split(",") if multirun else [value]
             quoted = ",".join(part if readable(f"{key}={part}") else _quote(part) for part in parts)
-            override = f"{key}={_from_json(value) or quoted}"
+            override = f"{key}={_from_json(value) or (f'[{quoted}]' if listed else quoted)}"
             if not readable(override):
                 raise UserError(
                     f"The value of '{key}' cannot be read: {value}. Quote it for your shell, for example "
@@ -175,6 +188,22 @@ def prepare(overrides: Sequence[str], *, multirun: bool) -> list[str]:
                 )
         result.append(override)
     return result
+
+
+def _check_added(overrides: Sequence[str], config_name: str) -> None:
+    """Refuse added settings of Hydra's own that it would carry along unread (`+hydra.run.dri=x`).
+
+    Raises:
+        UserError: it names the nearest one that exists.
+    """
+    added = [key.lstrip("+") for key, _, _ in (override.partition("=") for override in overrides) if key.startswith("+")]
+    asked = [key for key in added if key.startswith("hydra.") and not key.startswith(_OPEN)]
+    known = known_keys(config_name) if asked else set()
+    for key in asked:
+        if known and key not in known:
+            own = [name for name in known if name.startswith("hydra.")]
+            hint = f"`agentexp {config_name} --cfg hydra` shows all."
+            raise UserError(f"'{key}' is not a setting of Hydra's.{nearest(key, own)} {hint}")
 
 
 def _quote(value: str) -> str:
@@ -232,17 +261,26 @@ def explain(error: Exception, overrides: Sequence[str], config_name: str, flags:
         r"Key '([^']+)' is not in struct", text + cause
     )
     if key_match:
-        key = key_match.group(1).lstrip("+").partition("@")[0]
+        whole = key_match.group(1).lstrip("+")
+        key = whole.partition("@")[0]
         keys = known_keys(config_name) | set(choices)
+        if "@" in whole and key in choices:
+            return f"There is no {whole} in the chosen configs yet. Add it with +{whole}=..."
         if key in keys:
             return f"'{key}' is not set in the chosen configs. Add it with +{key}=..., or leave it away instead of removing it."
         shown = "hydra" if key.startswith("hydra.") else "job"
+        if elsewhere := _ELSEWHERE.get(key.partition(".")[0]):
+            return f"'{key}' is not a setting. {elsewhere}"
         return f"'{key}' is not a setting.{nearest(key, keys)} `agentexp {config_name} --cfg {shown}` shows all settings."
     if "To use --multirun" in text or "sweep" in text.lower() or "multirun" in text.lower():
         swept = next((o for o in overrides if "," in o), "")
         key, _, value = swept.partition("=")
         hint = f""" To give one text with a comma, quote it: '{key}="{value}"'.""" if swept else ""
         return f"Several values for one setting need -m (--multirun).{hint}"
+    if twice := re.search(r"(\S+) appears more than once in the final defaults list", text):
+        return f"{twice[1]} is chosen already: write {twice[1]}=... without the +."
+    if gone := re.search(r"Interpolation key '([\w.]+)' not found", text):
+        return f"Other settings take their values from {gone[1]}, which is not set. Set it, and do not remove it with ~."
     if "Missing mandatory value" in text or "???" in text:
         name = re.search(r"value: ([\w.]+)", text)
         return f"{name.group(1) if name else 'A setting'} has no value; set it on the command line. {text.splitlines()[0]}"

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from agentexp.launch import prepare
+
 TOY = ["env=toy", "model=scripted", "logger=none", "progress=off"]
 
 
@@ -69,6 +71,13 @@ def the_run(root: Path) -> Path:
         (["eval", *TOY, "env.step_timeout=0"], ["env.step_timeout", "greater than 0"]),
         (["eval", *TOY, "command=frobnicate"], ["frobnicate", "explore"]),
         (["eval", *TOY, "hydra/launcher=nope"], ["nope", "joblib"]),
+        (["eval", *TOY, "++hydra.run.dri=x"], ["hydra.run.dri", "Did you mean hydra.run.dir?"]),
+        (["eval", *TOY, "+hydra.foo=1"], ["hydra.foo", "--cfg hydra"]),
+        (["eval", *TOY, "model@roles.extractor=scripted"], ["+model@roles.extractor=..."]),
+        (["eval", *TOY, "+stopping=dual"], ["stopping=... without the +"]),
+        (["eval", *TOY, "~env"], ["env.budget.mapping", "~"]),
+        (["eval", *TOY, "wandb.mode=offline"], ["logger=wandb logger.mode=offline"]),
+        (["eval", *TOY, "llm.model=x"], ["model.name"]),
         (["eval", *TOY, "output_root=/dev/null/x"], ["/dev/null/x", "output_root", "Not a directory"]),
     ],
 )
@@ -283,3 +292,20 @@ def test_top_level_help_imports_nothing_heavy(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=200)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("typed", "value"),
+    [
+        ("[李,明]", ["李", "明"]),
+        ("[a=b,x y]", ["a=b", "x y"]),
+        ('["a, b", "\\n"]', ["a, b", "\\n"]),
+        ("李,明", "李,明"),
+        ("{a: 李}", "{a: 李}"),
+    ],
+)
+def test_values_that_hydra_cannot_read_are_quoted(typed: str, value: object) -> None:
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    (line,) = prepare([f"model.stop={typed}"], multirun=False)
+    assert OverridesParser.create().parse_override(line).value() == value

@@ -194,6 +194,5 @@ def _clean(text: str) -> str:
 def _logprobs(logprobs: object) -> list[float] | None:
     if not isinstance(logprobs, dict) or not isinstance(logprobs.get("content"), list):
         return None
-    found = [token.get("logprob") for token in logprobs["content"] if isinstance(token, dict)]
-    whole = len(found) == len(logprobs["content"]) and all(isinstance(value, (int, float)) for value in found)
-    return found if whole else None
+    found: list[Any] = [token.get("logprob") if isinstance(token, dict) else None for token in logprobs["content"]]
+    return found if all(isinstance(value, (int, float)) for value in found) else None
