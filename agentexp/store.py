@@ -60,7 +60,7 @@ class RunFolder:
         self._file = -1
 
     def __enter__(self) -> RunFolder:
-        """Lock the folder and repair a torn last line.
+        """Lock the folder, repair a torn last line and remove what a killed process left of `write_json`.
 
         Raises:
             FolderBusy: another process writes it.
@@ -74,6 +74,8 @@ class RunFolder:
                 self._lock(f".lock-{self.shard[0]}of{self.shard[1]}", fcntl.LOCK_EX)
             self._file = os.open(self.episodes_file, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
             _repair(self._file, self.episodes_file)
+            for leftover in self.path.glob(".*.tmp") if self.shard is None else ():  # else maybe another shard's, being written
+                leftover.unlink()
         except OSError as error:
             self.close()
             raise UserError(f"The run folder {self.path} cannot be written: {error.strerror}. Change output_root=.") from error

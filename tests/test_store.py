@@ -61,6 +61,17 @@ def test_a_torn_last_line_is_skipped_by_readers_and_cut_off_by_the_next_writer(t
     assert all(json.loads(text) for text in file.read_text().splitlines())
 
 
+def test_what_a_killed_process_left_half_written_is_removed(tmp_path: Path) -> None:
+    write_json(tmp_path / "summary.json", {"whole": True})
+    for pid in (1, 2):
+        (tmp_path / f".summary.json.{pid}.tmp").write_text('{"who')
+    with RunFolder(tmp_path, shard=(0, 2)):
+        assert len(list(tmp_path.glob(".*.tmp"))) == 2  # may be another shard's
+    with RunFolder(tmp_path):
+        assert not list(tmp_path.glob(".*.tmp"))
+    assert read_json(tmp_path / "summary.json") == {"whole": True}
+
+
 def test_a_torn_line_longer_than_the_repair_block(tmp_path: Path) -> None:
     with RunFolder(tmp_path) as folder:
         folder.append(line("a"))
