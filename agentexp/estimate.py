@@ -9,6 +9,7 @@ for an agent of the same prompts, up to the tokeniser and to the length of what 
 from __future__ import annotations
 
 import asyncio
+import json
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -166,8 +167,6 @@ def _add(to: dict[str, Usage], usage_by_role: Mapping[str, Any], factor: float =
 
 
 def _add_setup(to: dict[str, Usage], file: Path) -> None:
-    import json
-
     for line in file.read_text(encoding="utf-8").splitlines():
         call = json.loads(line)
         _add(to, {call.get("role", "actor"): call["usage"]})

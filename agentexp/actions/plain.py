@@ -40,7 +40,7 @@ def plain(reply: str) -> tuple[Said, list[Claim]] | None:
     else:
         end = found.end("label")
         claim = Claim(found.start("label"), end, found["label"], "label", end < len(reply), "Action")
-    return Said(visible, None, False, False), [claim]
+    return Said(visible, None, False), [claim]
 
 
 def are_known(settings: ParseSettings) -> bool:

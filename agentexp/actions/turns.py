@@ -23,13 +23,11 @@ class Said:
         visible: normalised text with all reasoning and headers blanked by line breaks; positions are unchanged.
         cut: where the message really ends; None if nothing was cut.
         invented: more followed after the cut.
-        open_thought: the reply ends inside its thinking.
     """
 
     visible: str
     cut: int | None
     invented: bool
-    open_thought: bool
 
 
 def said(norm: str, patterns: Patterns, has_action: Callable[[str], bool], *, whole: bool) -> Said:
@@ -57,8 +55,7 @@ def said(norm: str, patterns: Patterns, has_action: Callable[[str], bool], *, wh
         keep = not visible[last[1] : end].strip()
         visible = blank(visible, [(start, stop) for start, stop in stray] if keep else [(0, last[1])])
     invented = cut is not None and bool(patterns.token.sub("", norm[cut:]).strip())
-    still_open = opened is not None and opened < end
-    return Said(visible[:end], cut, invented, still_open)
+    return Said(visible[:end], cut, invented)
 
 
 def without_thinking(reply: str, settings: ParseSettings = ParseSettings()) -> str:

@@ -19,7 +19,7 @@ from agentexp.errors import ContextOverflow, MissingDependency, ModelError, User
 from agentexp.models.cores import free_cores
 from agentexp.models.sampled_chats import SampledChats
 from agentexp.training.base import DTYPES, Dtype, ModelBase
-from agentexp.training.core import ChatFormat, Sampled
+from agentexp.training.core import Sampled
 
 if TYPE_CHECKING:
     from agentexp.models.transformers_engine import Done, Engine
@@ -132,11 +132,6 @@ class TransformersModel:
     def concurrency(self) -> int:
         """Calls that are answered at once."""
         return self.batch
-
-    @property
-    def chat_format(self) -> ChatFormat:
-        """How conversations become tokens, once started."""
-        return self._ready()[1]
 
     # ------------------------------------------------------------------------------------------------------ protocol
 
