@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 from agentexp.actions import ParseSettings
 from agentexp.core import Completion, Env, Episode, Model, Paradigm, Request, Sampling, Task
 from agentexp.errors import ContextOverflow, first_of
-from agentexp.rollout import Budget, Limits, World, run_episode
+from agentexp.rollout import Budget, Lease, Limits, run_episode
 from agentexp.training.core import RecordsTokens, Row, Sampled, rows
 from agentexp.training.grpo.advantages import is_usable
 from agentexp.training.grpo.batches import fit
@@ -31,14 +30,6 @@ Fate = Literal["ok", "harness", "no_reward", "no_tokens"]
 
 class Sampler(Model, RecordsTokens, Protocol):
     """A model backend that remembers its tokens."""
-
-
-class Lease(Protocol):
-    """Opens an engine for one episode."""
-
-    def __call__(self) -> AbstractAsyncContextManager[World]:
-        """See `agentexp.rollout.Lease`."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +75,24 @@ class Played:
     end_reason: str = ""
     success: bool = False
     error: str = ""
+
+    def fill(self, calls: Mapping[str, Sequence[Sampled]], cap: int, **tags: Any) -> bool:
+        """Set rows, tokens and replies from what was sampled.
+
+        Args:
+            calls: by conversation.
+            cap: tokens of all rows together.
+            tags: of the rows, beside "task" and "chat".
+
+        Returns:
+            Whether the cap cut anything off.
+        """
+        every = [call for sampled in calls.values() for call in sampled]
+        found = [row for chat, sampled in calls.items() for row in rows(sampled, task=self.task.key, **tags, chat=chat)]
+        self.rows, cut = fit(found, cap)
+        self.tokens = sum(len(row.ids) for row in self.rows)
+        self.replies, self.cut_replies = len(every), sum(not call.ended for call in every)
+        return cut
 
 
 class Capped:
@@ -184,13 +193,8 @@ class Rollouts:
             played.fate, played.error = "harness", episode.error
             return played
         played.reward = self.ways[kind].reward(episode)
-        found: list[Row] = []
-        for chat, sampled in calls.items():
-            found += rows(sampled, task=episode.task.key, kind=kind, chat=chat)
-        played.rows, cut = fit(found, self.cap)
-        played.tokens = sum(len(row.ids) for row in played.rows)
+        cut = played.fill(calls, self.cap, kind=kind)
         every = [call for sampled in calls.values() for call in sampled]
-        played.replies, played.cut_replies = len(every), sum(not call.ended for call in every)
         played.truncated = cut or _out_of_context(episode) or bool(every and not every[-1].ended)
         if not is_usable(played.reward):
             played.fate = "no_reward"

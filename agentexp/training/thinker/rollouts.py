@@ -13,8 +13,6 @@ from typing import Literal
 
 from agentexp.core import Sampling, stable_seed
 from agentexp.errors import first_of
-from agentexp.training.core import rows
-from agentexp.training.grpo.batches import fit
 from agentexp.training.grpo.rollouts import Capped, Played, Sampler
 from agentexp.training.thinker.nodes import Node
 from agentexp.training.thinker.player import Outcome, Player
@@ -126,11 +124,7 @@ def _played(node: Node, repeat: int, outcome: Outcome, thinker: Capped, kind: Re
         played.fate, played.error = "harness", outcome.error
         return played
     played.reward = reward(outcome, kind)
-    every = [call for sampled in calls.values() for call in sampled]
-    found = [row for chat, sampled in calls.items() for row in rows(sampled, task=task.key, node=node.name, chat=chat)]
-    played.rows, cut = fit(found, cap)
-    played.tokens = sum(len(row.ids) for row in played.rows)
-    played.replies, played.cut_replies = len(every), sum(not call.ended for call in every)
+    cut = played.fill(calls, cap, node=node.name)
     played.truncated = cut or bool(played.cut_replies)
     if not played.rows:  # the prompt did not fit
         played.fate = "no_tokens"
