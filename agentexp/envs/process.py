@@ -16,7 +16,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from agentexp.envs.lifeline import kill_group
+from agentexp.envs.lifeline import kill_group, kill_strays, strays
 from agentexp.envs.worker import BUILD, HEADER, Failure, frame
 from agentexp.errors import EngineError, EngineTimeout, UserError
 
@@ -55,6 +55,7 @@ class WorkerProcess:
         self._waiter: asyncio.Future[bytes] | None = None
         self._received = bytearray()
         self._output = bytearray()
+        self._strays: dict[int, str] = {}
         self._sock, theirs = socket.socketpair()
         watched, self._lifeline = os.pipe()
         self._output_fd, written = os.pipe()
@@ -269,7 +270,9 @@ class WorkerProcess:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_exception(_Lost())
         self.detach()
+        self._strays |= strays(self.pid)
         kill_group(self.pid)
+        kill_strays(self._strays)
         self._close_files()
         self._process.poll()
 
@@ -285,6 +288,7 @@ class WorkerProcess:
                 self.attach()
                 assert self._loop is not None
                 self._waiter = self._loop.create_future()
+                self._strays = strays(self.pid)  # now: once it has ended, nobody knows them any more
                 with contextlib.suppress(_Lost, TimeoutError, OSError):
                     await self._send(frame(None), grace)
                     await asyncio.wait_for(self._waiter, grace)

@@ -19,12 +19,15 @@ class Troubled(ToyRooms):
     """ToyRooms that does `trouble` in step `at`.
 
     With `once`, only while that file does not exist (it makes it): the second try succeeds.
-    With `sleeper`, a grandchild process is started at reset and its process id is written to that file, one per line.
+    With `sleeper`, a grandchild process is started at reset and its process id is written to that file, one per line; with
+    `apart`, in a session of its own and by a process that ends at once.
     """
 
-    def __init__(self, trouble: str = "", at: int = 3, once: str = "", sleeper: str = "", turns: int = 0) -> None:
+    def __init__(
+        self, trouble: str = "", at: int = 3, once: str = "", sleeper: str = "", turns: int = 0, apart: bool = False
+    ) -> None:
         super().__init__(turns=turns)
-        self.trouble, self.at, self.once, self.sleeper = trouble, at, once, sleeper
+        self.trouble, self.at, self.once, self.sleeper, self.apart = trouble, at, once, sleeper, apart
         self.n = 0
         self.child: subprocess.Popen[bytes] | None = None
         if trouble == "no start":
@@ -42,6 +45,9 @@ class Troubled(ToyRooms):
             self.child = subprocess.Popen(["sleep", "300"])
             with open(self.sleeper, "a") as file:
                 file.write(f"{os.getpid()}\n{self.child.pid}\n")
+            if self.apart:
+                command = f"sleep 300 >/dev/null 2>&1 & echo $! >> {self.sleeper}"
+                subprocess.run(["sh", "-c", command], start_new_session=True, check=True)
         return super().reset(task)
 
     def step(self, action: str) -> Step:

@@ -284,6 +284,24 @@ def test_stop_ends_grandchildren_and_is_quick(tmp_path: Path) -> None:
     assert len(numbers) == 2 and all(gone(pid) for pid in numbers)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="finds them in /proc")
+@pytest.mark.parametrize("trouble", ["", "hang", "raise", "recycle"])
+def test_nothing_in_a_session_of_its_own_stays_behind(trouble: str, tmp_path: Path) -> None:
+    """E07: launchers that start their engine in another session, through a process that ends."""
+    pids = tmp_path / "pids"
+
+    async def body(pool: EnvPool) -> None:
+        try:
+            await walk(pool)
+        except EngineError:
+            assert trouble in ("hang", "raise")
+
+    kept = {"max_episodes_per_worker": 1} if trouble == "recycle" else {}
+    run(pool(step=2.0, pool_kw=kept, sleeper=str(pids), apart=True, trouble=trouble.replace("recycle", ""), at=2), body)
+    numbers = [int(line) for line in pids.read_text().split()]
+    assert len(numbers) == 3 and all(gone(pid) for pid in numbers)
+
+
 def test_stop_ends_pending_calls() -> None:
     async def body(pool: EnvPool) -> None:
         async def call() -> None:
