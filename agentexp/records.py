@@ -12,6 +12,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
+from operator import attrgetter
 from pathlib import PurePath
 from typing import Any
 
@@ -57,6 +58,22 @@ def dump(value: Any) -> bytes:
     return _UNSAFE.sub(lambda match: f"\\u{ord(match.group()):04x}", text).encode()
 
 
+def slim_record(line: bytes) -> Record | None:
+    """A line without its "chats" and "calls", which stand between its trajectory and its notes; None where that cannot be told.
+
+    A cut at the wrong place (the same words inside of something else) leaves brackets that do not fit, or notes that are not
+    the record's own.
+    """
+    start, end = line.find(b',"chats":{'), line.rfind(b',"notes":{')
+    if not 0 < start < end:
+        return None
+    try:
+        record = json.loads(line[:start] + line[end:])
+    except (ValueError, RecursionError):
+        return None
+    return record if isinstance(record, dict) and {"status", "task", "trajectory", "notes"} <= record.keys() else None
+
+
 def episode_from_json(line: bytes | str | Mapping[str, Any]) -> Episode:
     """The episode of a line (or of a parsed line). Keys that this version does not know are ignored.
 
@@ -99,15 +116,18 @@ def _defaults(cls: type[Any]) -> tuple[tuple[str, Any], ...]:
     return tuple(result)
 
 
-_SPARSE = {StepRecord: _defaults(StepRecord), Call: _defaults(Call)}
+_SPARSE = {cls: (_defaults(cls), attrgetter(*_NAMES[cls])) for cls in (StepRecord, Call)}
 
 
 def _sparse(item: StepRecord | Call) -> Record:
-    record: Record = {}
-    for name, default in _SPARSE[type(item)]:
-        value = getattr(item, name)
-        if default is _REQUIRED or value != default:
-            record[name] = round(value, 6) if name == "seconds" else value
+    defaults, values = _SPARSE[type(item)]
+    record: Record = {
+        name: value
+        for (name, default), value in zip(defaults, values(item), strict=True)
+        if value is not default and value != default
+    }
+    if "seconds" in record:
+        record["seconds"] = round(record["seconds"], 6)
     return record
 
 

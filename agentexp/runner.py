@@ -31,7 +31,7 @@ from agentexp.records import dump, episode_from_json, episode_to_json
 from agentexp.rollout import World, run_episode
 from agentexp.run import Engines, Run, plan_of
 from agentexp.store import FolderBusy, Found, RunFolder, index, read_episodes, superseded
-from agentexp.summary import Summary, setup_usage, summarise_run
+from agentexp.summary import Summary, seal, sealed_summary, setup_usage, summarise_run
 
 __all__ = ["Run", "execute", "exit_code", "plan_of", "run_sync"]
 
@@ -69,8 +69,11 @@ async def execute(run: Run) -> Summary:
         try:
             stopped_by = await job.run_until_stopped()
             with folder.sole(".lock-summary", wait=True):  # the shard that writes last has seen what all others stored
-                summary = summarise_run(folder.path, manifest, stopped_by)
-                folder.write_json("summary.json", summary)
+                known = None if job.opened or stopped_by else sealed_summary(folder.path, manifest)
+                summary = known or summarise_run(folder.path, manifest, stopped_by)
+                if known is None:
+                    folder.write_json("summary.json", summary)
+                    seal(folder.path, manifest)
         except UserError:
             folder.discard_unused("manifest.json", ARTEFACTS_FILE)
             raise
@@ -94,7 +97,7 @@ class _Job:
         tally = Tally(len(plan), len(done), sum(record.success for record in done), len(known) - len(done))
         self.progress = Progress(tally, f"{run.command} {run.env.name}/{run.paradigm.name}", run.progress)
         self.fatal = ""
-        stored = chain(read_episodes(folder.path), superseded(folder.path))
+        stored = chain(read_episodes(folder.path, slim=True), superseded(folder.path))
         self.caps = RunCaps(run.limits, stored, Usage(**_paid(setup_usage(folder.path))))
         self._pool: Engines | None = None
         self._started: list[Model] = []

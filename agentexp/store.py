@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from agentexp.errors import FatalError, UserError
-from agentexp.records import Record, dump
+from agentexp.records import Record, dump, slim_record
 from agentexp.run_files import read_json as read_json
 from agentexp.scrub import clean_line
 
@@ -283,12 +283,13 @@ def _scan(folder: Path) -> tuple[dict[str, Found], list[Found]]:
     return found, others
 
 
-def read_episodes(folder: Path, keys: list[str] | None = None) -> Iterator[Record]:
+def read_episodes(folder: Path, keys: list[str] | None = None, *, slim: bool = False) -> Iterator[Record]:
     """The records of a run folder (finished, partial or running), one per task key; the last "ok" wins over errors.
 
     Args:
         folder: the run folder.
         keys: the plan: only these, in this order. None: the plan of the manifest, or all records where there is none.
+        slim: leave out conversations and model calls, which are most of a record and of the time to read it.
 
     Yields:
         Parsed lines of `episodes.jsonl`, in the order of the plan. That order, not the order in which episodes ended, makes
@@ -304,7 +305,7 @@ def read_episodes(folder: Path, keys: list[str] | None = None) -> Iterator[Recor
             if place is not None:
                 file = files[place.file]
                 file.seek(place.offset)
-                record = _parse(file.read(place.length))
+                record = _parse(file.read(place.length), slim)
                 if record is None:
                     log.warning("%s: the line at byte %d is damaged and was skipped.", place.file, place.offset)
                 else:
@@ -321,10 +322,10 @@ def _open_files(folder: Path) -> Iterator[dict[Path, Any]]:
             file.close()
 
 
-def _parse(line: bytes) -> Record | None:
+def _parse(line: bytes, slim: bool = False) -> Record | None:
     """The record of a line; None when it is torn or something else."""
     try:
-        record = json.loads(line)
+        record = (slim_record(line) if slim else None) or json.loads(line)
     except (ValueError, RecursionError):
         return None
     if not isinstance(record, dict) or record.get("status") not in ("ok", "error"):

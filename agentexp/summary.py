@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 from collections.abc import Iterator, Mapping
@@ -9,12 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from agentexp.core import Usage
-from agentexp.records import Record
-from agentexp.store import read_episodes, superseded
+from agentexp.records import Record, dump
+from agentexp.store import episode_files, read_episodes, read_json, superseded
 
 log = logging.getLogger(__name__)
 
 Summary = dict[str, Any]
+
+SEAL_FILE = ".summary-seal"
+"""Says what `summary.json` was made from, so that a finished run that is issued again need not read all its records."""
+
+_LABELS = ("command", "env", "paradigm", "model", "split", "seeds", "repeats")
 
 
 def summarise_run(folder: Path, manifest: Mapping[str, Any], stopped_by: str = "") -> Summary:
@@ -36,14 +42,41 @@ def summarise_run(folder: Path, manifest: Mapping[str, Any], stopped_by: str = "
 
     def counted() -> Iterator[Record]:
         nonlocal recorded
-        for record in read_episodes(folder, planned):
+        for record in read_episodes(folder, planned, slim=True):
             recorded += 1
             yield record
 
     numbers = summarise(counted(), len(planned))
     numbers["wasted"] = _wasted(numbers["wasted"], folder)
-    labels = {key: manifest.get(key, "") for key in ("command", "env", "paradigm", "model", "split", "seeds", "repeats")}
+    labels = {key: manifest.get(key, "") for key in _LABELS}
     return {**labels, **numbers, "partial": recorded < len(planned), "stopped_by": stopped_by, "setup": setup_usage(folder)}
+
+
+def seal(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Note what the `summary.json` that was just written says something about."""
+    (folder / SEAL_FILE).write_text(_seal(folder, manifest), encoding="ascii")
+
+
+def sealed_summary(folder: Path, manifest: Mapping[str, Any]) -> Summary | None:
+    """The stored summary of a complete run, if it was made from just these records and this plan, by these metrics."""
+    try:
+        known = (folder / SEAL_FILE).read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError):
+        return None
+    summary = read_json(folder / "summary.json") if known == _seal(folder, manifest) else None
+    return None if summary is None or summary.get("partial") or summary.get("stopped_by") else summary
+
+
+def _seal(folder: Path, manifest: Mapping[str, Any]) -> str:
+    """Hash of everything that the summary depends on. Records are only ever appended, so sizes tell files apart."""
+    files = [*episode_files(folder), folder / "setup.jsonl"]
+    sizes = [(file.name, file.stat().st_size) for file in files if file.is_file()]
+    here = Path(__file__)
+    code = [here, *sorted((here.parent / "metrics").glob("*.py"))]
+    digest = hashlib.blake2b(dump([sizes, [manifest.get(key) for key in (*_LABELS, "planned")]]), digest_size=16)
+    for file in (folder / "summary.json", *code):
+        digest.update(file.read_bytes() if file.is_file() else b"")
+    return digest.hexdigest()
 
 
 def _wasted(wasted: dict[str, Any], folder: Path) -> dict[str, Any]:

@@ -8,8 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from agentexp.metrics.stats import RESAMPLES
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_MANY = 500
+"""More episodes than this are resampled by how often each different one is drawn: the same distribution, much faster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +59,36 @@ def ratio(
         return Estimate(None, None, None, 0, units)
     import numpy as np
 
-    tops, bottoms = np.asarray(numerators, dtype=float), np.asarray(denominators, dtype=float)
-    random, values = np.random.default_rng(seed), []
+    pairs = np.column_stack([np.asarray(numerators, dtype=float), np.asarray(denominators, dtype=float)])
+    draw = _draw_each if units <= _MANY else _draw_alike
+    sums = draw(pairs, resamples, np.random.default_rng(seed))
+    some = sums[:, 1] > 0  # a draw of episodes that have nothing to count says nothing
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(sums[some, 0] / sums[some, 1], [tail, 1 - tail])
+    return Estimate(float(sum(numerators) / total), float(low), float(high), round(total), units)
+
+
+def _draw_each(pairs: NDArray[np.float64], resamples: int, random: np.random.Generator) -> NDArray[np.float64]:
+    """Sums of both columns over rows drawn with replacement, one line per resample."""
+    import numpy as np
+
+    units, sums = len(pairs), []
     batch = max(1, 4_000_000 // units)  # at most 32 MB of draws at a time
     for start in range(0, resamples, batch):
         draws = random.integers(0, units, size=(min(batch, resamples - start), units))
-        below = bottoms[draws].sum(axis=1)
-        some = below > 0  # a draw of episodes that have nothing to count says nothing
-        values.append(tops[draws].sum(axis=1)[some] / below[some])
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(np.concatenate(values), [tail, 1 - tail])
-    return Estimate(float(sum(numerators) / total), float(low), float(high), round(total), units)
+        sums.append(np.column_stack([pairs[:, column][draws].sum(axis=1) for column in (0, 1)]))
+    return np.concatenate(sums)
+
+
+def _draw_alike(pairs: NDArray[np.float64], resamples: int, random: np.random.Generator) -> NDArray[np.float64]:
+    """The same distribution for many rows: how often each different row is drawn is multinomial.
+
+    Where there are many different ones too, fewer resamples are made, at least a thousand: the interval is narrow then, and its
+    ends move by a twentieth of its width.
+    """
+    import numpy as np
+
+    different, counts = np.unique(pairs, axis=0, return_counts=True)
+    enough = max(1_000, min(resamples, 1_000_000 // len(different)))
+    drawn: NDArray[np.float64] = random.multinomial(len(pairs), counts / len(pairs), size=enough) @ different
+    return drawn

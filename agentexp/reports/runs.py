@@ -142,7 +142,7 @@ def load_run(folder: Path, wanted: Collection[measures.Key] = ()) -> RunData:
     if not isinstance(manifest, dict):
         raise UserError(f"{folder} is not a run folder: it has no manifest.json.")
     rows, explorer = [], ""
-    for record in read_episodes(folder, manifest.get("planned")):
+    for record in read_episodes(folder, manifest.get("planned"), slim=True):
         explorer = explorer or str((record.get("notes") or {}).get("exploration", {}).get("explorer", ""))
         rows.append(_row(record, wanted))
     return RunData(folder, manifest, tuple(rows), explorer)
