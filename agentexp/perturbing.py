@@ -32,7 +32,8 @@ async def perturb_when_due(ro: Rollout) -> None:
     Keeps the note "perturbation" = {"step": index within the acting phase of the step before which it happened, "t_planned",
     "moved": {thing: [[old place, ...], new place]}, "origins": all old places}. Without a change there is no note.
     """
-    if ro.phase_name != "acting" or not isinstance(ro.env, HasPerturbation) or not ro.env.perturbs:
+    # Asked before every step of every world: looking at a protocol's members takes as long as reading a reply.
+    if ro.phase_name != "acting" or not getattr(ro.env, "perturbs", False) or not isinstance(ro.env, HasPerturbation):
         return
     now, due = ro.episode.steps_by_phase["acting"], planned_step(ro.task)
     if now < due or NOTE in ro.episode.notes:

@@ -185,10 +185,8 @@ class OpenAIModel:
             await session.close()
 
     def versions(self) -> dict[str, str]:
-        """The SDK's version, the server's address and the model's name."""
-        from importlib.metadata import version
-
-        return {"openai": version("openai"), "base_url": self.base_url, "model": self.name}
+        """The server's address and the model's name; the client's version changes no reply."""
+        return {"base_url": self.base_url, "model": self.name}
 
     # ---------------------------------------------------------------------------------------------------------- calls
 

@@ -1,7 +1,7 @@
-"""The connection to an OpenAI-compatible server: key, clients, slots and cache of one event loop.
+"""The connection to an OpenAI-compatible server: key, client, slots and cache of one event loop.
 
-The SDK knows which headers OpenAI wants and lists the models. Its requests cost a millisecond of CPU time each, so the calls
-themselves are made with aiohttp, over which the SDK's own run too.
+Requests are made with aiohttp, over which the SDK of OpenAI can run too: importing that SDK takes longer than all the rest of a
+start, and each of its requests costs a millisecond of CPU time and more.
 
 Nothing here can be pickled, and nothing here is needed to make a model: `OpenAIModel` opens a session in the loop it runs in.
 """
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
+from agentexp import __version__
 from agentexp.errors import FatalError, MissingDependency, ModelError, UserError
 from agentexp.models import openai_events
 from agentexp.models import openai_wire as wire
@@ -24,12 +25,16 @@ from agentexp.models.openai_errors import Endpoint, explain
 from agentexp.scrub import remember
 
 if TYPE_CHECKING:
+    import ssl
+
     import aiohttp
-    from openai import AsyncOpenAI
 
 OPENAI_URL = "https://api.openai.com/v1"
 
-_TELEMETRY = tuple(f"X-Stainless-{x}" for x in ("Lang", "Package-Version", "OS", "Arch", "Runtime", "Runtime-Version", "Async"))
+_OF_OPENAI = {
+    "OpenAI-Organization": "OPENAI_ORG_ID",
+    "OpenAI-Project": "OPENAI_PROJECT_ID",
+}  # the SDK reads these variables too
 _CONNECTIONS = 1000  # most at once; `concurrency` usually is the narrower bound
 
 
@@ -65,12 +70,12 @@ class KeySource:
 
 
 class Session:
-    """Clients, slots and cache of the running event loop."""
+    """Client, slots and cache of the running event loop."""
 
     def __init__(self, name: str, base_url: str, source: KeySource, concurrency: int, cache: str | None) -> None:
         secret = source.read(base_url)
         self._proxy = proxy_for(base_url)
-        self.client, self._http = _clients(secret, base_url, self._proxy)
+        self._http = _client(secret, base_url)
         self._url = f"{base_url}/chat/completions"
         self.limiter = Limiter(concurrency)
         self.conversations = wire.Conversations()
@@ -79,15 +84,7 @@ class Session:
 
     async def post(self, content: bytes, at: Endpoint) -> dict[str, Any]:
         """One attempt at /chat/completions. Every failure comes out as `Transient` or as one of our errors."""
-        import aiohttp
-
-        try:
-            async with self._http.post(self._url, data=content, proxy=self._proxy) as response:
-                data = await response.read()
-        except (aiohttp.ClientError, OSError, UnicodeError) as error:  # the last: a host name that cannot be looked up
-            raise self._no_connection(error) from None
-        if not 200 <= response.status < 300:
-            raise explain(response.status, response.headers, data, at)
+        response, data = await self._request("POST", self._url, content, at)
         reply = openai_events.join(data) if response.content_type == "text/event-stream" else wire.decode(data)
         if reply.get("error") and not reply.get("choices"):  # gateways wrap an upstream's error into HTTP 200
             code = reply["error"].get("code") if isinstance(reply["error"], dict) else None
@@ -102,7 +99,7 @@ class Session:
             Transient: no connection.
         """
         try:
-            data = await self._get("/models")
+            _, data = await self._request("GET", f"{self.endpoint.base_url}/models", None, self.endpoint)
         except FatalError as error:
             if "HTTP 401" in str(error):
                 raise
@@ -112,15 +109,19 @@ class Session:
         listed = wire.decode(data).get("data") or []
         return [str(model.get("id")) for model in listed if isinstance(model, dict)]
 
-    async def _get(self, path: str) -> bytes:
-        import openai
+    async def _request(
+        self, method: str, url: str, content: bytes | None, at: Endpoint
+    ) -> tuple[aiohttp.ClientResponse, bytes]:
+        import aiohttp
 
         try:
-            return await self.client.get(path, cast_to=bytes)
-        except openai.APIStatusError as error:
-            raise explain(error.status_code, error.response.headers, error.response.content, self.endpoint) from None
-        except openai.APIConnectionError as error:  # timeouts included: aiohttp's transport mixes the two up
+            async with self._http.request(method, url, data=content, proxy=self._proxy) as response:
+                data = await response.read()
+        except (aiohttp.ClientError, OSError, UnicodeError) as error:  # the last: a host name that cannot be looked up
             raise self._no_connection(error) from None
+        if not 200 <= response.status < 300:
+            raise explain(response.status, response.headers, data, at)
+        return response, data
 
     def _no_connection(self, error: BaseException) -> Transient:
         return Transient(f"the connection to {self.endpoint.base_url} failed ({self.endpoint.scrub(_root(error))})")
@@ -128,41 +129,34 @@ class Session:
     async def close(self) -> None:
         """Close connections and cache."""
         await self._http.close()
-        await self.client.close()
         if self.cache is not None:
             self.cache.close()
 
 
-def _clients(secret: str, base_url: str, proxy: str | None) -> tuple[AsyncOpenAI, aiohttp.ClientSession]:
-    """The SDK's client, and one of aiohttp's that sends the same headers."""
+def _client(secret: str, base_url: str) -> aiohttp.ClientSession:
+    """aiohttp's client with OpenAI's headers. Time limits and retries are ours (limiter.py): two layers would multiply."""
     try:
         import aiohttp
-        import httpx2
-        import openai
 
-        # A plain http server needs no certificates, and loading them costs tens of milliseconds.
-        trust = httpx2.create_ssl_context() if base_url.startswith("https:") else False
-        transport = openai.DefaultAioHttpClient(timeout=None, verify=trust, proxy=proxy, trust_env=False)
-    except (ImportError, RuntimeError) as error:
-        raise MissingDependency("model=openai needs `pip install 'openai[aiohttp]'`.") from error
-    # Time limits and retries are ours (limiter.py): two layers would multiply. The SDK insists on a key; servers that want none
-    # ignore it. Headers about this machine are left out: they tell the server nothing it needs.
-    quiet = dict.fromkeys(_TELEMETRY, openai.Omit())
-    client = openai.AsyncOpenAI(
-        api_key=secret or "none",
-        base_url=base_url,
-        max_retries=0,
-        timeout=None,
-        http_client=transport,
-        default_headers=quiet,  # type: ignore[arg-type]  # Omit is allowed, but not by the annotation
-    )
-    headers = {**client.default_headers, **client.auth_headers}
-    http = aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=_CONNECTIONS, ssl=trust or True),
-        headers={name: value for name, value in headers.items() if isinstance(value, str)},
+        trust: ssl.SSLContext | bool = True
+        if base_url.startswith("https:"):  # a plain http server needs no certificates, and loading them takes a while
+            import httpx2
+
+            trust = httpx2.create_ssl_context()
+    except ImportError as error:
+        raise MissingDependency("model=openai needs `pip install aiohttp httpx2`.") from error
+    headers = {
+        "Accept": "application/json",
+        "Content-Type": "application/json",
+        "User-Agent": f"agentexp/{__version__}",
+        "Authorization": f"Bearer {secret or 'none'}",  # servers that want none ignore it
+    }
+    headers |= {name: value for name, variable in _OF_OPENAI.items() if (value := os.environ.get(variable))}
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=_CONNECTIONS, ssl=trust),
+        headers=headers,
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
     )
-    return client, http
 
 
 def proxy_for(base_url: str) -> str | None:
