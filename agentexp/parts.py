@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import numbers
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from agentexp.actions import Parsed
 from agentexp.core import Message, Step, Task
+from agentexp.errors import EngineError
 
 
 class World(Protocol):
@@ -23,6 +26,19 @@ class World(Protocol):
     async def call(self, method: str, *args: Any) -> Any:
         """Call any other method of the `Env`; arguments and result must be picklable."""
         ...
+
+
+def checked(step: Step, method: str) -> Step:
+    """What a world answered, if it can be shown and counted: a defect of a plug-in must not reach the numbers of the run.
+
+    Raises:
+        EngineError: it is no `Step` with a text and a finite score.
+    """
+    if not isinstance(step, Step) or not isinstance(step.observation, str):
+        raise EngineError(f"The world's {method}() must return a Step whose observation is text, not {step!r:.200}.")
+    if not isinstance(step.score, numbers.Real) or not math.isfinite(step.score):
+        raise EngineError(f"The world's {method}() returned the score {step.score!r:.80}; it must be a number from 0 to 1.")
+    return step
 
 
 @dataclass(slots=True)

@@ -40,6 +40,7 @@ from agentexp.limits import Limits as Limits
 from agentexp.parts import Chat as Chat
 from agentexp.parts import Turn as Turn
 from agentexp.parts import World as World
+from agentexp.parts import checked
 from agentexp.perturbing import perturb_when_due
 from agentexp.shortening import more_to_drop, without
 
@@ -96,7 +97,7 @@ class Rollout:
     async def reset(self, *, show_goal: bool = True) -> Step:
         """Put the world into the instance's initial state. With `show_goal` False, nothing the agent sees names the goal."""
         self._goal_visible = show_goal
-        step = await self.world.reset(self.task)
+        step = checked(await self.world.reset(self.task), "reset")
         self.goal = step.goal
         self.episode.goal = step.goal
         self.step = step if show_goal else replace(step, goal="")
@@ -237,7 +238,7 @@ class Rollout:
         started = time.perf_counter()
         await perturb_when_due(self)
         if parsed.status == "ok" and parsed.action is not None:
-            step = await self.world.step(parsed.action)
+            step = checked(await self.world.step(parsed.action), "step")
             self._invalid_in_a_row = 0
         else:
             step = replace(self.step, observation=self._refusal(parsed), error=True, goal="", info={})

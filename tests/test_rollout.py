@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -319,3 +320,27 @@ def test_the_steps_of_a_phase_end_with_it() -> None:
 
     episode = run(Speaker([]), paradigm=Leaves())
     assert (left, episode.end_reason, episode.steps) == ([2, 0], "step_limit", 1)
+
+
+@pytest.mark.parametrize(
+    "broken", [{"score": float("nan")}, {"score": float("inf")}, {"score": "1"}, {"score": None}, {"observation": None}, None]
+)
+@pytest.mark.parametrize("method", ["reset", "step"])
+def test_an_answer_that_cannot_be_counted_is_the_worlds_failure(broken: dict[str, Any] | None, method: str) -> None:
+    """E07 and T01: a world's defect costs its episode, not the numbers of the run."""
+
+    def spoilt(step: Step) -> Any:
+        return None if broken is None else replace(step, **broken)
+
+    class Broken(Direct):
+        async def reset(self, task: Task) -> Step:
+            step = await super().reset(task)
+            return spoilt(step) if method == "reset" else step
+
+        async def step(self, action: str) -> Step:
+            return spoilt(await super().step(action))
+
+    episode = run(Speaker("Action: look"), world=Broken)
+    assert (episode.status, episode.end_reason, episode.success, episode.score) == ("error", "env_error", False, 0.0)
+    assert f"The world's {method}()" in episode.error
+    assert summarise([json.loads(episode_to_json(episode))], 1)["harness_errors"] == 1
