@@ -120,26 +120,27 @@ def launch(
         except (UserError, FatalError, OmegaConfBaseException) as error:  # raised below: Hydra would print all overrides
             refused.append(error)
 
+    shows = flags.cfg or flags.info  # Hydra prints the config itself
     full = os.environ.get("HYDRA_FULL_ERROR") == "1"
     saved_argv = sys.argv
     sys.argv = [f"agentexp {command}", *arguments]
     os.environ["HYDRA_FULL_ERROR"] = "1"  # so that errors reach us instead of ending the process inside Hydra
     watch = (sweep.with_children() if elsewhere else sweep.between_jobs(interrupted)) if flags.multirun else nullcontext()
     try:
-        with watch, redirect_stdout(cast(TextIO, Guarded(sys.stdout, cleans=True))) if flags.cfg else nullcontext():
+        with watch, redirect_stdout(cast(TextIO, Guarded(sys.stdout, cleans=True))) if shows else nullcontext():
             hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name=config_name)(task)()
         if interrupted:
             return 128 + interrupted[0]
         if refused:
             raise refused[0]
-        return sweep.tell() if flags.multirun and not flags.cfg else sum(codes)
+        return sweep.tell() if flags.multirun and not shows else sum(codes)
     except (HydraException, OmegaConfBaseException) as error:
         if full:
             raise
         raise UserError(explain(error, overrides, config_name, flags)) from error
     except Exception as error:
-        resolving = f"{error}." if "--resolve" in str(error) else ""
-        text = (_not_a_choice(prepared, flags) or resolving) if isinstance(error, ValueError) else ""
+        about_flags = f"{error}." if str(error).startswith("Only one of --") or "--resolve" in str(error) else ""
+        text = (_not_a_choice(prepared, flags) or about_flags) if isinstance(error, ValueError) else ""
         if text:
             raise UserError(text) from error
         if full or not elsewhere:  # jobs in this process raise nothing: it is a defect, or a refusal from above

@@ -13,6 +13,7 @@ import logging
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 REMOVED = "[removed]"
@@ -132,6 +133,9 @@ def remember_overrides(overrides: Iterable[str]) -> None:
             remember(found["quoted"] or found["plain"])
         for text in _UNQUOTED.findall(override):
             remember(text)
+        if value.lstrip().startswith(("{", "[")):
+            with suppress(ValueError, RecursionError):
+                remember(json.loads(value))
 
 
 def _texts(item: Any) -> list[str]:

@@ -16,6 +16,8 @@ from typing import Any
 
 from agentexp.core import Completion, Usage
 from agentexp.errors import UserError
+from agentexp.records import dump
+from agentexp.scrub import clean_line
 
 log = logging.getLogger(__name__)
 
@@ -69,9 +71,7 @@ class ResponseCache:
     def put(self, slot: bytes, reply: Completion) -> None:
         """Keep `reply` under `slot` unless there is one already. A full disk or a lock costs a warning, not the reply."""
         try:
-            self._db.execute(
-                "INSERT OR IGNORE INTO replies VALUES (?, ?)", (slot, json.dumps(asdict(reply), ensure_ascii=False))
-            )
+            self._db.execute("INSERT OR IGNORE INTO replies VALUES (?, ?)", (slot, clean_line(dump(asdict(reply))).decode()))
         except sqlite3.Error as error:
             log.warning("A reply could not be written to the response cache: %s", error)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agentexp.records import dump
+from agentexp.scrub import clean, clean_line
 from agentexp.training.core import Row
 from agentexp.training.grpo.advantages import is_usable
 from agentexp.training.grpo.rollouts import Played
@@ -27,7 +28,7 @@ def rewind(path: Path, step: int) -> None:
 def append(path: Path, lines: Iterable[Mapping[str, Any]]) -> None:
     """Add lines."""
     with path.open("ab") as file:
-        file.write(b"".join(dump(line) + b"\n" for line in lines))
+        file.write(b"".join(clean_line(dump(line)) + b"\n" for line in lines))
 
 
 def group_line(step: int, number: int, played: Sequence[Played]) -> dict[str, Any]:
@@ -66,7 +67,7 @@ def write(
     if every and step % every == 0 and row is not None:
         file = folder / "samples" / f"step-{step + 1:06}.txt"
         file.parent.mkdir(exist_ok=True)
-        file.write_text(sample_text(row, tokenizer), encoding="utf-8")
+        file.write_text(clean(sample_text(row, tokenizer)), encoding="utf-8")
 
 
 def sample_text(row: Row, tokenizer: Any) -> str:

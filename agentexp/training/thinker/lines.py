@@ -11,6 +11,7 @@ from typing import Any, BinaryIO, Self
 
 from agentexp.errors import FatalError
 from agentexp.records import dump
+from agentexp.scrub import clean_line
 
 
 class Lines:
@@ -39,7 +40,7 @@ class Lines:
         """Add a line; safe from now on when this process dies."""
         assert self._file is not None
         try:
-            self._file.write(dump(line) + b"\n")
+            self._file.write(clean_line(dump(line)) + b"\n")
             self._file.flush()
         except OSError as error:
             raise FatalError(f"{self._path} cannot be written: {error.strerror}.") from error
@@ -65,7 +66,7 @@ def replace_lines(path: Path, lines: Iterable[Mapping[str, Any]]) -> None:
     """
     temporary = path.with_name(f".{path.name}.tmp")
     try:
-        temporary.write_bytes(b"".join(dump(line) + b"\n" for line in lines))
+        temporary.write_bytes(b"".join(clean_line(dump(line)) + b"\n" for line in lines))
         os.replace(temporary, path)
     except OSError as error:
         raise FatalError(f"{path} cannot be written: {error.strerror}.") from error

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentexp.errors import ModelError, UserError
+from agentexp.scrub import clean_line
 from agentexp.wise.core import Record, VisionModel
 from agentexp.wise.memory.grounding import by_keyframe
 
@@ -97,7 +98,8 @@ class ReplayVision:
             for record, answer in answers:
                 label = {key: value for key, value in answer.items() if key != "timestep"}
                 self._kept[hashes[record.id]] = label
-                file.write(json.dumps({"frame": hashes[record.id], "label": label}) + "\n")
+                line = json.dumps({"frame": hashes[record.id], "label": label}).encode()
+                file.write(clean_line(line).decode() + "\n")
 
     def note(self, record: Record) -> None:
         """Pass on to a model that wants it."""
