@@ -141,9 +141,8 @@ class ScriptedController:
         self._target, self._tick = subtask.target, frame.tick
         if frame.image is None:
             return self._unseen(frame, skill)
-        blobs = self.eyes.find(frame.image, skill.looks_for)
         least = LARGE if frame.tick <= self._gather_until else 1 if skill.looks_for in MOBS else SPECK
-        blobs = [blob for blob in blobs if blob.pixels >= least]
+        blobs = self.eyes.find(frame.image, skill.looks_for, least)
         self.lost = 0 if blobs else self.lost + 1
         if not blobs:
             return self._unseen(frame, skill)
@@ -221,8 +220,8 @@ class ScriptedController:
             self._pressed += 1
         control = Control(
             forward=1.0 if nearer and abs(turn) < 30 else 0.0,
-            turn=float(np.clip(turn, -self.turn_per_step, self.turn_per_step)),
-            look=float(np.clip(look, -self.turn_per_step, self.turn_per_step)),
+            turn=min(max(turn, -self.turn_per_step), self.turn_per_step),
+            look=min(max(look, -self.turn_per_step), self.turn_per_step),
             attack=aimed and skill.key == "attack",
             use=aimed and skill.key == "use",
         )
@@ -256,7 +255,7 @@ class ScriptedController:
                 # A golden angle apart each time: soon it has been everywhere around.
                 heading = radians(frame.pose.yaw + 137.5)
                 self._stroll = self._inside(frame.pose.x - 10 * sin(heading), frame.pose.z + 10 * cos(heading))
-            look = float(np.clip(self.gaze - frame.pose.pitch, -9, 9))
+            look = min(max(self.gaze - frame.pose.pitch, -9.0), 9.0)
             return self.walker.keep(frame, Control(turn=self.turn_per_step, look=look))
         self._search += 1
         if self._search > turns + 60 or frame.pose.distance(*self._stroll) < 1:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import floor
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -37,7 +38,7 @@ class Pose(NamedTuple):
     @property
     def cell(self) -> tuple[int, int]:
         """The map cell below."""
-        return int(np.floor(self.x)), int(np.floor(self.z))
+        return floor(self.x), floor(self.z)
 
     def distance(self, x: float, z: float) -> float:
         """Horizontal distance in blocks."""

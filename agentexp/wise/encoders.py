@@ -25,6 +25,7 @@ from agentexp.errors import UserError
 from agentexp.wise.knowledge.names import singular
 
 Array = NDArray[np.float32]
+DIGITS: Array = np.array([64, 8, 1], np.float32)  # from three bits of each colour to a number below 512
 
 # The words of texts by the concept that a picture can show. Nothing here says what a thing is good for.
 WORDS: Mapping[str, tuple[str, ...]] = {
@@ -124,7 +125,7 @@ class ConceptEncoder:
         vector[:k] = (z @ fitted.weights[:-1] + fitted.weights[-1]).clip(0, 1) / np.sqrt(k)
         seen = z @ fitted.axes
         rest = np.sqrt(max(0.0, 1 - float(vector @ vector)))
-        length = float(np.linalg.norm(seen))
+        length = float(np.sqrt(seen @ seen))
         if length > 0:
             vector[k + 1 :] = seen * (rest / length)
         else:
@@ -164,13 +165,7 @@ def statistics(image: NDArray[np.uint8], cells: int = 4) -> Array:
     Returns:
         float32 of shape (cells * cells * 12,), in [0, 1].
     """
-    thin = image[:: max(1, image.shape[0] // 64), :: max(1, image.shape[1] // 128)]
-    height, width = thin.shape[0] // cells, thin.shape[1] // cells
-    blocks = thin[: height * cells, : width * cells].reshape(cells, height, cells, width, 3)
-    flat = blocks.transpose(0, 2, 1, 3, 4).reshape(cells * cells, height * width, 3)
-    grid: Array = flat.astype(np.float32) / np.float32(255)
-    parts = (grid.mean(axis=1), grid.std(axis=1), grid.min(axis=1), grid.max(axis=1))
-    return np.concatenate(parts, axis=1).ravel()
+    return _moments(_cells(image, cells))
 
 
 def words(image: NDArray[np.uint8], cells: int = 4) -> Array:
@@ -183,20 +178,53 @@ def words(image: NDArray[np.uint8], cells: int = 4) -> Array:
     Returns:
         Square roots of the shares, float32 of shape (1024,), in [0, 1].
     """
-    thin = image[:: max(1, image.shape[0] // 64), :: max(1, image.shape[1] // 128)]
-    height, width = thin.shape[0] // cells, thin.shape[1] // cells
-    coarse = (thin[: height * cells, : width * cells] >> 5).astype(np.intp)
-    word = (coarse[..., 0] << 6) | (coarse[..., 1] << 3) | coarse[..., 2]
-    cell = np.arange(cells).repeat(height)[:, None] * cells + np.arange(cells).repeat(width)
-    counts = np.bincount((cell * 512 + word).ravel(), minlength=cells * cells * 512).reshape(cells * cells, 512)
-    share = np.sqrt(counts.astype(np.float32) / np.float32(height * width))
-    return np.concatenate((share.mean(axis=0), share.max(axis=0)))
+    return _shares(_cells(image, cells))
 
 
 def features(image: NDArray[np.uint8], count: int) -> Array:
     """The statistics alone, or with the histogram behind them, by how many there are to be."""
-    grid = statistics(image)
-    return grid if count == len(grid) else np.concatenate((grid, words(image)))
+    grid = _cells(image, 4)
+    moments = _moments(grid)
+    return moments if count == len(moments) else np.concatenate((moments, _shares(grid)))
+
+
+def _cells(image: NDArray[np.uint8], cells: int) -> NDArray[np.uint8]:
+    """The pixels by their place in their cell, shape (pixels of a cell, cells * cells, 3): sums go over the first axis."""
+    thin = image[:: max(1, image.shape[0] // 64), :: max(1, image.shape[1] // 128)]
+    height, width = thin.shape[0] // cells, thin.shape[1] // cells
+    blocks = thin[: height * cells, : width * cells].reshape(cells, height, cells, width, 3)
+    return blocks.transpose(1, 3, 0, 2, 4).reshape(height * width, cells * cells, 3)
+
+
+def _moments(grid: NDArray[np.uint8]) -> Array:
+    """Mean, deviation, least and greatest value by cell and colour, flat."""
+    count, cells, _ = grid.shape
+    values: Array = grid.reshape(count, -1).astype(np.float32)
+    values /= np.float32(255)
+    found = np.empty((cells, 4, 3), np.float32)
+    mean = np.add.reduce(values, axis=0)
+    mean /= count
+    values -= mean
+    values *= values
+    variance = np.add.reduce(values, axis=0)
+    variance /= count
+    found[:, 0], found[:, 1] = mean.reshape(cells, 3), np.sqrt(variance).reshape(cells, 3)
+    found[:, 2], found[:, 3] = grid.min(axis=0), grid.max(axis=0)
+    found[:, 2:] /= np.float32(255)
+    return found.ravel()
+
+
+def _shares(grid: NDArray[np.uint8]) -> Array:
+    """Square roots of the shares of 512 coarse colours: mean and greatest over the cells."""
+    count, cells, _ = grid.shape
+    word = np.arange(cells, dtype=np.intp) * 512 + (
+        ((grid >> 5).reshape(-1, 3).astype(np.float32) @ DIGITS).astype(np.intp).reshape(count, cells)
+    )
+    counts = np.bincount(word.ravel(), minlength=cells * 512).reshape(cells, 512)
+    share = counts.astype(np.float32)
+    share /= np.float32(count)
+    np.sqrt(share, out=share)
+    return np.concatenate((np.add.reduce(share, axis=0) / cells, share.max(axis=0)))
 
 
 def fit(

@@ -18,6 +18,8 @@ from scipy import ndimage
 from agentexp.errors import UserError
 
 BITS = 5  # of each colour that count
+EIGHT = np.ones((3, 3))
+DIGITS = np.array([1 << 2 * BITS, 1 << BITS, 1], np.float32)
 BLUR = 0.7  # in steps of a colour: unseen shades are like those near by
 
 
@@ -85,7 +87,7 @@ class Eyes:
         """
         counts = np.zeros((len(names), 1 << 3 * BITS))
         for image, label in zip(images, labels, strict=True):
-            np.add.at(counts, (label.ravel(), _shade(image).ravel()), 1)
+            np.add.at(counts, (label.ravel(), _shade(image)[1:-1, 1:-1].ravel()), 1)
         side = 1 << BITS
         smooth = ndimage.gaussian_filter(counts.reshape(-1, side, side, side), (0, BLUR, BLUR, BLUR), mode="nearest")
         smooth = smooth.reshape(len(names), -1)
@@ -98,62 +100,101 @@ class Eyes:
         return eyes
 
     def _set(self, names: tuple[str, ...], odds: NDArray[np.floating], least: int) -> None:
-        self.names, self.least, self._odds = names, least, np.ascontiguousarray(odds.astype(np.float32))
+        self.names, self.least = names, least
+        self._odds: NDArray[np.float32] = np.ascontiguousarray(odds.astype(np.float32).T)  # a row for each colour
 
     def save(self, path: Path) -> None:
         """Write an .npz file."""
-        np.savez_compressed(path, names=np.array(self.names), odds=self._odds.astype(np.float16))
+        np.savez_compressed(path, names=np.array(self.names), odds=self._odds.T.astype(np.float16))
 
     def classify(self, image: NDArray[np.uint8]) -> NDArray[np.intp]:
         """The likeliest class of every pixel, indices into `names`, shape (height, width)."""
-        odds = np.pad(self._odds.T[_shade(image)], ((1, 1), (1, 1), (0, 0)), mode="edge")
-        # The sum of the eight neighbours and twice the middle, in two passes.
-        rows = odds[:-2] + odds[1:-1] + odds[2:]
-        total = rows[:, :-2] + rows[:, 1:-1] + rows[:, 2:] + odds[1:-1, 1:-1]
-        return np.asarray(total.argmax(axis=2))
+        return np.asarray(self._likely(image).argmax(axis=0))
 
-    def find(self, image: NDArray[np.uint8], name: str) -> list[Blob]:
+    def _likely(self, image: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """Log-odds of the classes at every pixel, shape (classes, height, width)."""
+        # Planes by class: the sums and what is looked for in them then run along the memory.
+        odds = np.ascontiguousarray(self._odds.take(_shade(image), axis=0).transpose(2, 0, 1))
+        # The sum of the eight neighbours and twice the middle, in two passes.
+        rows = odds[:, :-2] + odds[:, 1:-1]
+        rows += odds[:, 2:]
+        total = rows[..., :-2] + rows[..., 1:-1]
+        total += rows[..., 2:]
+        total += odds[:, 1:-1, 1:-1]
+        return total
+
+    def _mask(self, image: NDArray[np.uint8], k: int) -> NDArray[np.bool_]:
+        """Where `classify` says k: the first of the likeliest."""
+        total = self._likely(image)
+        mask = np.ones(total.shape[1:], bool)
+        if k > 0:
+            mask &= total[k] > total[:k].max(axis=0)
+        if k + 1 < len(total):
+            mask &= total[k] >= total[k + 1 :].max(axis=0)
+        return mask
+
+    def find(self, image: NDArray[np.uint8], name: str, least: int = 0) -> list[Blob]:
         """All blobs of a class, the one that ends lowest in the picture (the nearest) first.
+
+        Args:
+            image: the picture.
+            name: of the class.
+            least: pixels of the smallest blob that is of interest, where that is more than the eyes' own `least`.
 
         Raises:
             UserError: a class that was not learnt.
         """
         if name not in self.names:
             raise UserError(f"The controller's eyes do not know {name!r}; they know {', '.join(self.names)}.")
-        mask = self.classify(image) == self.names.index(name)
-        parts, _ = ndimage.label(mask, np.ones((3, 3)))
+        parts, count = ndimage.label(self._mask(image, self.names.index(name)), EIGHT)
+        if not count:
+            return []
+        pixels = np.bincount(parts.ravel())
+        middle = int(parts[parts.shape[0] // 2, parts.shape[1] // 2])
+        boxes = ndimage.find_objects(parts)
         blobs = []
-        for part, box in enumerate(ndimage.find_objects(parts), 1):
-            rows, columns = np.nonzero(parts[box] == part)
-            if len(rows) < self.least:
-                continue
-            top, left = box[0].start, box[1].start
-            blobs.append(
-                Blob(
-                    name,
-                    len(rows),
-                    float(columns.mean()) + left + 0.5,
-                    float(rows.mean()) + top + 0.5,
-                    left,
-                    top,
-                    box[1].stop,
-                    box[0].stop,
-                    left + _foot(parts[box] == part),
-                    bool(parts[parts.shape[0] // 2, parts.shape[1] // 2] == part),
-                )
-            )
+        for part in (np.flatnonzero(pixels[1:] >= max(least, self.least, 1)) + 1).tolist():
+            box = boxes[part - 1]
+            blobs.append(_blob(name, parts[box] == part, int(pixels[part]), box[0].start, box[1].start, middle == part))
         return sorted(blobs, key=lambda blob: (-blob.bottom, -blob.pixels))
+
+
+def _blob(name: str, shape: NDArray[np.bool_], pixels: int, top: int, left: int, centre: bool) -> Blob:
+    """One whose pixels are marked in the smallest box around it."""
+    height, width = shape.shape
+    columns = int(np.count_nonzero(shape, axis=0) @ np.arange(width))
+    rows = int(np.count_nonzero(shape, axis=1) @ np.arange(height))
+    return Blob(
+        name,
+        pixels,
+        columns / pixels + left + 0.5,
+        rows / pixels + top + 0.5,
+        left,
+        top,
+        left + width,
+        top + height,
+        left + _foot(shape),
+        centre,
+    )
 
 
 def _foot(shape: NDArray[np.bool_]) -> float:
     """Middle of the widest run of columns that reach the last two rows."""
-    down = np.flatnonzero(shape[-2:].any(axis=0))
-    runs = np.split(down, np.flatnonzero(np.diff(down) > 1) + 1)
-    widest = max(runs, key=len)
-    return float(widest[0] + widest[-1] + 1) / 2
+    down = np.append(shape[-2:].any(axis=0), False)
+    first = end = start = 0
+    for column in np.flatnonzero(~down).tolist():
+        if column - start > end - first:
+            first, end = start, column
+        start = column + 1
+    return (first + end) / 2
 
 
 def _shade(image: NDArray[np.uint8]) -> NDArray[np.intp]:
-    """Number of each pixel's colour at `BITS` bits a channel."""
-    coarse = (image >> (8 - BITS)).astype(np.intp)
-    return np.asarray((coarse[..., 0] << 2 * BITS) | (coarse[..., 1] << BITS) | coarse[..., 2])
+    """Number of each pixel's colour at `BITS` bits a channel, the outermost once more around: shape (height + 2, width + 2)."""
+    height, width = image.shape[:2]
+    coarse = (image >> (8 - BITS)).reshape(-1, 3).astype(np.float32) @ DIGITS
+    shade = np.empty((height + 2, width + 2), np.intp)
+    shade[1:-1, 1:-1] = coarse.reshape(height, width)
+    shade[1:-1, 0], shade[1:-1, -1] = shade[1:-1, 1], shade[1:-1, -2]
+    shade[0], shade[-1] = shade[1], shade[-2]
+    return shade

@@ -6,9 +6,11 @@ same step while the remaining angle is small enough; the walk never leads into a
 
 from __future__ import annotations
 
+from functools import cache
 from heapq import heappop, heappush
 
 import numpy as np
+from numpy.typing import NDArray
 
 from agentexp.wise.core import Control, Frame, Pose
 from agentexp.wise.seen import Mask, SeenMap
@@ -21,6 +23,14 @@ MOVES = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (1, -1), (-1, 1), (-1, -1))
 def bearing(pose: Pose, x: float, z: float) -> float:
     """Change of yaw in degrees, in [-180, 180), after which the pose looks at (x, z)."""
     return float((np.degrees(np.arctan2(pose.x - x, z - pose.z)) - pose.yaw + 180) % 360 - 180)
+
+
+@cache
+def _shares(count: int) -> NDArray[np.float64]:
+    """`count` - 1 equal steps from 0 to 1, without the 0."""
+    shares = np.linspace(0, 1, count)[1:]
+    shares.setflags(write=False)
+    return shares
 
 
 def astar(
@@ -99,7 +109,7 @@ class Navigator:
         half_width: float = 0.0,
     ) -> None:
         self.turn_per_step, self.walk_within, self.look_ahead = turn_per_step, walk_within, look_ahead
-        self._sides = (0.0, half_width, -half_width) if half_width else (0.0,)
+        self._sides = np.array([[0.0], [half_width], [-half_width]] if half_width else [[0.0]])
         self._map = SeenMap(1)
         self._blocked = 0
         self._goal: tuple[int, int] | None = None
@@ -116,7 +126,7 @@ class Navigator:
         """One step towards (x, z). `reachable` says whether the last plan came through."""
         if len(frame.blocked):
             self._map.block(frame.blocked)
-            self._blocked = int(self._map.blocked.sum())
+            self._blocked = int(np.count_nonzero(self._map.blocked))
         return self._steer(frame.pose, *self._aim(frame.pose, x, z))
 
     def _aim(self, pose: Pose, x: float, z: float) -> tuple[float, float]:
@@ -142,17 +152,23 @@ class Navigator:
         return self._map.centre(*aim)
 
     def _clear(self, x: float, z: float, to_x: float, to_z: float) -> bool:
-        length = float(np.hypot(to_x - x, to_z - z))
-        count = max(2, int(length * 3) + 1)
-        share = np.linspace(0, 1, count)[1:]
-        last = self._map.size - 1
-        for side in self._sides:
-            beside = side / max(length, 1e-6)
-            i = np.floor(x + (to_x - x) * share - (to_z - z) * beside).astype(int) - self._map.origin[0]
-            j = np.floor(z + (to_z - z) * share + (to_x - x) * beside).astype(int) - self._map.origin[1]
-            if self._map.blocked[np.clip(i, 0, last), np.clip(j, 0, last)].any():
-                return False
-        return True
+        dx, dz = to_x - x, to_z - z
+        length = float(np.hypot(dx, dz))
+        share = _shares(max(2, int(length * 3) + 1))
+        beside = self._sides / max(length, 1e-6)  # a line for each side of the body
+        i = self._index(x + dx * share - dz * beside, self._map.origin[0])
+        i *= self._map.size
+        i += self._index(z + dz * share + dx * beside, self._map.origin[1])
+        return not self._map.blocked.ravel().take(i).any()
+
+    def _index(self, place: NDArray[np.float64], origin: int) -> NDArray[np.intp]:
+        """Map indices of coordinates, those outside moved to the edge."""
+        index = np.floor(place).astype(np.intp)
+        if origin:
+            index -= origin
+        np.maximum(index, 0, out=index)
+        np.minimum(index, self._map.size - 1, out=index)
+        return index
 
     def _steer(self, pose: Pose, x: float, z: float) -> Control:
         distance = pose.distance(x, z)
@@ -160,9 +176,9 @@ class Navigator:
             return Control()
         turn = bearing(pose, x, z)
         if self.turn_per_step is not None:
-            turn = float(np.clip(turn, -self.turn_per_step, self.turn_per_step))
+            turn = min(max(turn, -self.turn_per_step), self.turn_per_step)
         yaw = pose.yaw + turn
-        left = abs(bearing(pose._replace(yaw=yaw), x, z))
+        left = abs(bearing(Pose(pose.x, pose.y, pose.z, yaw), x, z))
         # Close to the goal a step aside would only circle it.
         if left > self.walk_within or (left > 10 and distance < 3):
             return Control(turn=turn)

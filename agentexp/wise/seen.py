@@ -7,6 +7,8 @@ gather.
 
 from __future__ import annotations
 
+from math import floor
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -82,13 +84,13 @@ class SeenMap:
 
     def local(self, cells: Cells) -> Cells:
         """World cells as indices of this map; those outside are dropped."""
-        at = cells - np.asarray(self.origin, np.int32)
-        inside = ((at >= 0) & (at < self.size)).all(axis=1)
-        return at if inside.all() else at[inside]
+        at = cells - np.asarray(self.origin, np.int32) if any(self.origin) else cells
+        inside = at.astype(np.uint32) < self.size  # what is negative becomes very large
+        return at if inside.all() else at[inside.all(axis=1)]
 
     def cell(self, x: float, z: float) -> tuple[int, int]:
         """Map index of a position, moved to the edge where it lies outside."""
-        i, j = int(np.floor(x)) - self.origin[0], int(np.floor(z)) - self.origin[1]
+        i, j = floor(x) - self.origin[0], floor(z) - self.origin[1]
         return min(max(i, 0), self.size - 1), min(max(j, 0), self.size - 1)
 
     def centre(self, i: int, j: int) -> tuple[float, float]:
@@ -97,26 +99,35 @@ class SeenMap:
 
     def paint(self, cells: Cells) -> Cells:
         """Mark world cells as seen. Returns the map indices that were wanted until now, without repetition."""
-        at = self.local(cells)
-        self.seen[at[:, 0], at[:, 1]] = True
-        return self._settle(at)
+        flat = self._flat(self.local(cells))
+        self.seen.ravel()[flat] = True
+        return self._settle(flat)
 
     def block(self, cells: Cells) -> None:
         """Mark world cells as impassable."""
-        at = self.local(cells)
-        self.blocked[at[:, 0], at[:, 1]] = True
+        self.blocked.ravel()[self._flat(self.local(cells))] = True
 
     def give_up(self, at: Cells) -> Cells:
         """Want these map indices no more. Returns those that were wanted until now."""
-        new = self._settle(at)
+        new = self._settle(self._flat(at))
         self.given_up[new[:, 0], new[:, 1]] = True
         return new
 
-    def _settle(self, at: Cells) -> Cells:
-        new = at[self.wanted[at[:, 0], at[:, 1]]]
+    def _flat(self, at: Cells) -> NDArray[np.intp]:
+        """Map indices as places in the maps laid out in a row: one number a cell makes reading and writing twice as fast."""
+        flat = np.multiply(at[:, 0], self.size, dtype=np.intp)
+        flat += at[:, 1]
+        return flat
+
+    def _settle(self, flat: NDArray[np.intp]) -> Cells:
+        wanted = self.wanted.ravel()
+        new = flat[wanted.take(flat)]
         if len(new) > 1:
-            flat = np.unique(new[:, 0].astype(np.int64) * self.size + new[:, 1])
-            new = np.stack(np.divmod(flat, self.size), axis=1).astype(np.int32)
-        self.wanted[new[:, 0], new[:, 1]] = False
+            new.sort()
+            new = new[np.append(True, new[1:] != new[:-1])]
+        wanted[new] = False
         self.left -= len(new)
-        return new
+        cells = np.empty((len(new), 2), np.int32)
+        if len(new):
+            cells[:, 0], cells[:, 1] = np.divmod(new, self.size)
+        return cells

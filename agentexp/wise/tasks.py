@@ -236,6 +236,7 @@ class Progress:
         self.done: dict[int, Done] = {}
         self.returned: int | None = None
         self._base = dict(first.inventory)
+        self._idle: dict[str, int] | None = None  # with this inventory nothing is done, wherever the agent is
 
     @property
     def complete(self) -> bool:
@@ -249,12 +250,16 @@ class Progress:
 
     def observe(self, frame: Frame) -> list[int]:
         """Take in a frame; returns the subtasks that it completes."""
+        if frame.inventory == self._idle:
+            return []
         found = []
         while (new := self._next(frame)) is not None:
             self.done[new] = Done(frame.tick, frame.pose)
             found.append(new)
             if not self.task.reorder:
                 self._base = dict(frame.inventory)
+        anywhere = all(self.task.subtasks[i].place is None for i in self.pending())
+        self._idle = dict(frame.inventory) if anywhere else None
         return found
 
     def _next(self, frame: Frame) -> int | None:

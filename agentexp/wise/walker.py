@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from agentexp.wise.core import Control, Frame, Pose
 from agentexp.wise.navigate import Navigator
 
@@ -44,13 +42,12 @@ class Walker:
     def step(self, frame: Frame, x: float, z: float) -> Control:
         """Towards (x, z); stands when it is there."""
         pose = frame.pose
-        look = float(np.clip(self.gaze - pose.pitch, -9, 9))
+        look = min(max(self.gaze - pose.pitch, -9.0), 9.0)
         control = self.navigator.towards(frame, x, z)
         if pose.distance(x, z) < ARRIVED:
             return self.keep(frame, Control(look=look))
-        if control.forward > 0:
-            control = replace(control, forward=min(1.0, control.forward / self.speed))
-        return self.keep(frame, replace(control, look=look))
+        forward = min(1.0, control.forward / self.speed) if control.forward > 0 else control.forward
+        return self.keep(frame, Control(forward, control.turn, look))
 
     def keep(self, frame: Frame, control: Control, jumps: bool = True) -> Control:
         """The control to send: with a jump or a step aside where the body is held up.

@@ -62,12 +62,12 @@ def test_the_march_equals_small_steps_along_every_ray(seed: int, yaw: float, pit
     rays = Rays(24, 16, 70, 30)
     hits = rays.cast(eye, terrain)
     depth, leaf = reference(terrain, eye, rays)
-    both = np.isfinite(depth) & np.isfinite(hits.depth.T)
+    both = np.isfinite(depth) & np.isfinite(hits.depth)
     # Grazing rays may miss an edge that the small steps hit, or the other way round.
-    assert (np.isfinite(depth) == np.isfinite(hits.depth.T)).mean() > 0.985
-    close = np.abs(depth[both] - hits.depth.T[both]) < 0.03 + 0.01 * depth[both]
+    assert (np.isfinite(depth) == np.isfinite(hits.depth)).mean() > 0.985
+    close = np.abs(depth[both] - hits.depth[both]) < 0.03 + 0.01 * depth[both]
     assert close.mean() > 0.985
-    assert (leaf == hits.leaf.T).mean() > 0.985
+    assert (leaf == hits.leaf).mean() > 0.985
 
 
 def test_flat_ground_is_where_geometry_says() -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import numpy as np
 
@@ -23,16 +22,20 @@ class Stopwatch:
         self.seconds: list[float] = []
         self.cpu: list[float] = []
 
-    @contextmanager
-    def timed(self) -> Iterator[None]:
-        """Times one go."""
-        sample = len(self.seconds) % self.every == 0
-        cpu = time.thread_time() if sample else 0.0
-        start = time.perf_counter()
-        yield
-        self.seconds.append(time.perf_counter() - start)
-        if sample:
-            self.cpu.append(time.thread_time() - cpu)
+    def timed(self) -> Self:
+        """Times what is done in a `with` of it, unless that fails; not one within another."""
+        return self
+
+    def __enter__(self) -> None:
+        self._sample = len(self.seconds) % self.every == 0
+        self._cpu = time.thread_time() if self._sample else 0.0
+        self._start = time.perf_counter()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if kind is None:
+            self.seconds.append(time.perf_counter() - self._start)
+            if self._sample:
+                self.cpu.append(time.thread_time() - self._cpu)
 
 
 class Decisions(Stopwatch):

@@ -27,17 +27,23 @@ class KeyNodes:
         self._x: NDArray[np.int32] = np.full((side, side), -1, np.int32)
         self._z: NDArray[np.int32] = np.full((side, side), -1, np.int32)
         self._visited = np.zeros((side, side), bool)
+        self._place: tuple[float, float] | None = None
 
     def observe(self, seen: SeenMap, new: Cells, x: float, z: float) -> None:
         """Take in newly seen cells (map indices) and the agent's place (map coordinates)."""
+        stood = self._place == (x, z)
+        self._place = x, z
         if len(new):
             free = new[~seen.blocked[new[:, 0], new[:, 1]]]
             a, b = free[:, 0] // self.spacing, free[:, 1] // self.spacing
             fresh = np.flatnonzero(self._x[a, b] < 0)
             if len(fresh):
+                stood = False
                 _, first = np.unique(a[fresh] * self._x.shape[1] + b[fresh], return_index=True)
                 fresh = fresh[first]
                 self._x[a[fresh], b[fresh]], self._z[a[fresh], b[fresh]] = free[fresh, 0], free[fresh, 1]
+        if stood:
+            return  # nothing that was not visited in the last tick
         i, j = int(x) // self.spacing, int(z) // self.spacing
         around = np.s_[max(i - 1, 0) : i + 2, max(j - 1, 0) : j + 2]
         off = np.hypot(self._x[around] + 0.5 - x, self._z[around] + 0.5 - z)

@@ -72,6 +72,9 @@ def merge_labels(centres: Vectors, threshold: float) -> Labels:
 
 def unit(vectors: Vectors) -> Vectors:
     """Vectors of length one in the same directions; zero stays zero."""
+    if vectors.ndim == 1:  # one in every tick; the general way takes five times as long
+        length = np.sqrt(np.add.reduce(vectors * vectors))
+        return (vectors / length if length > 0 else vectors).astype(np.float32)
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
 

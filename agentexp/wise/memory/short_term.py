@@ -150,7 +150,7 @@ class ShortTermMemory:
             similar = self._known.vectors[place.clusters] @ vector
             best = int(similar.argmax())
             if similar[best] >= self.merge_old:
-                self._join([row], place.clusters[best], move=True)
+                self._join_one(row, place.clusters[best])
             else:
                 self._found([row], key, place)
         else:
@@ -164,7 +164,7 @@ class ShortTermMemory:
     def _add_batch(self, row: int, key: tuple[int, int, int], place: _Place) -> None:
         if not place.clustered:
             if place.clusters:
-                self._join([row], place.clusters[0], move=False)
+                self._join([row], place.clusters[0])
             else:
                 self._found([row], key, place)
             if len(self._members[place.clusters[0]]) <= self.update_every:
@@ -190,7 +190,7 @@ class ShortTermMemory:
             members = [row for row, its in zip(rows, labels, strict=True) if its == label]
             similar = centre_of_old @ centre
             if old and similar.max() > self.merge_old:
-                self._join(members, old[int(similar.argmax())], move=False)
+                self._join(members, old[int(similar.argmax())])
             else:
                 self._found(members, key, place, known_by=int((self._frames.vectors[members] @ centre).argmax()))
 
@@ -225,13 +225,20 @@ class ShortTermMemory:
         place.clusters.append(cluster)
         self._changed(cluster)
 
-    def _join(self, rows: list[int], cluster: int, move: bool) -> None:
+    def _join_one(self, row: int, cluster: int) -> None:
+        """A frame joins, and the centre moves."""
+        self._members[cluster].append(row)
+        self._frames.events[row] = cluster
+        self._changed(cluster)
+        total = self._sums[cluster]
+        total += self._frames.vectors[row]
+        self._known.set(cluster, unit(total.astype(np.float32)))
+
+    def _join(self, rows: list[int], cluster: int) -> None:
+        """Frames join, and the centre stays."""
         self._members[cluster].extend(rows)
         self._frames.events[rows] = cluster
         self._changed(cluster)
-        if move:
-            self._sums[cluster] += self._frames.vectors[rows].sum(axis=0)
-            self._known.set(cluster, unit(self._sums[cluster].astype(np.float32)))
 
     def _dissolve(self, cluster: int) -> None:
         """Remove a cluster, not its frames."""

@@ -133,11 +133,13 @@ class VisionWorker:
         return self._take(ready)
 
     async def pace(self, tick: int) -> None:
-        """Wait for open requests whose answer is due at `tick` by `latency_ticks`; nothing to do where that is 0."""
-        if self.latency_ticks:
-            due = [one.task for one in self._open if one.task and tick - one.tick >= self.latency_ticks]
+        """Let open requests move on, and wait for those whose answer is due at `tick` by `latency_ticks` (0: for none)."""
+        running = [one for one in self._open if one.task]
+        if running:
+            due = [one.task for one in running if one.task and self.latency_ticks and tick - one.tick >= self.latency_ticks]
             if due:
                 await asyncio.wait(due)
+            await asyncio.sleep(0)
 
     async def settle(self, tick: int) -> list[Answer]:
         """Send what is left and wait for all answers, at most `settle_seconds`; requests still open then count as failed."""

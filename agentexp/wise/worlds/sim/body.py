@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import cos, floor, inf, radians, sin
+from math import cos, floor, radians, sin
 
 import numpy as np
 
@@ -97,7 +97,8 @@ class Body:
 
     def _below(self, x: float, z: float) -> float:
         """Height of the highest ground under the body at (x, z); inf where it cannot be."""
-        return max((float(self.floor_map[cx + self._pad, cz + self._pad]) for cx, cz in self._corners(x, z)), default=inf)
+        pad, ground = self._pad, self.floor_map
+        return max([float(ground[cx + pad, cz + pad]) for cx, cz in self._corners(x, z)])
 
     @staticmethod
     def _corners(x: float, z: float) -> list[tuple[int, int]]:

@@ -6,6 +6,7 @@ far it is. The simulated vision model and the scoring read those; the agent gets
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -14,13 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentexp.wise.worlds.sim.materials import COLOURS, DIRT, DROP, GRAIN, GRASS, LEAVES, MOBS, STONE, TALLGRASS, TRUNK, WATER
-from agentexp.wise.worlds.sim.rays import Eye, Floats, Hits, Rays, screen
+from agentexp.wise.worlds.sim.rays import Eye, Floats, Hits, Rays, Whole, screen
 from agentexp.wise.worlds.sim.sprites import SPRITES, Sprite
 from agentexp.wise.worlds.sim.terrain import Terrain
 
 TILE = 64
-NIGHT = np.array([14, 18, 38], np.float32)
-HORIZON = np.array([188, 208, 240], np.float32)
+# Colours are in planes, (3, ...): an operation on three whole pictures is faster than one on pixels of three numbers.
+NIGHT = np.array([[14], [18], [38]], np.float32)
+HORIZON = np.array([[188], [208], [240]], np.float32)
+PAINTS: Floats = np.ascontiguousarray(COLOURS.T)
+FACES = np.float32(0.62), np.float32(0.8)  # how bright a side is that looks west or east, and another one; tops have 1
+HALF_GRAIN: Floats = np.float32(0.5) * GRAIN
 
 
 class Figure(NamedTuple):
@@ -64,6 +69,21 @@ class View:
     whole: dict[int, int] = field(default_factory=dict)
 
 
+@dataclass(slots=True)
+class _Canvas:
+    """What figures are drawn on: planes of the picture, its buffers, and the rays' directions by column and row."""
+
+    colour: Floats
+    shown: NDArray[np.int32]
+    depth: Floats
+    sky: Floats
+    ahead: tuple[float, float]
+    across: list[float]
+    slope: Floats
+    slopes: list[float]
+    whole: dict[int, int]
+
+
 class Camera:
     """Renders one picture size.
 
@@ -79,7 +99,11 @@ class Camera:
     ) -> None:
         self.rays, self.noise = Rays(width, height, angle, distance), noise
         rng = np.random.default_rng(0xCA)
-        self._tile = rng.uniform(-1, 1, TILE * TILE).astype(np.float32)
+        tile = rng.uniform(-1, 1, TILE * TILE).astype(np.float32)
+        # Two sizes of grain: one texel, and one block.
+        u, v = np.divmod(np.arange(TILE * TILE), TILE)
+        self._grain = tile + tile[(u >> 2) * TILE + (v >> 2)]
+        self._across: list[float] = self.rays.across.tolist()
         self._size = width * height * 3
         # Noise comes from one long table at a place that depends on the tick: equal whether or not other ticks were rendered.
         self._noise = rng.normal(0, noise, 2 * self._size + 4096).astype(np.float32) if noise > 0 else None
@@ -95,113 +119,131 @@ class Camera:
             tick: chooses the noise.
         """
         hits = self.rays.cast(eye, terrain)
-        sky = self._sky(hits.slope, light)
+        sky = self._sky(hits.slope[:, 0], light)[:, :, None]
         shown = self._shown(hits, terrain)
         colour = self._light(hits, shown, light)
-        fog = np.clip((hits.depth / self.rays.distance - 0.5) * 2, 0, 1)[..., None]
-        colour += (sky - colour) * fog
-        depth = hits.depth
-        whole: dict[int, int] = {}
+        fog = hits.depth / self.rays.distance
+        fog -= np.float32(0.5)
+        fog *= np.float32(2)
+        np.maximum(fog, np.float32(0), out=fog)
+        np.minimum(fog, np.float32(1), out=fog)
+        fading = sky - colour
+        fading *= fog
+        colour += fading
+        slopes: list[float] = hits.slope.ravel().tolist()
+        canvas = _Canvas(colour, shown, hits.depth, sky, eye.forward, self._across, hits.slope, slopes, {})
         for figure in figures:
-            self._draw(figure, eye, hits.slope, light, sky, colour, shown, depth, whole)
+            self._draw(figure, eye, light, canvas)
         if self._noise is not None:
             start = (tick * 7919) % (self._size + 4096)
-            colour += self._noise[start : start + self._size].reshape(colour.shape)
-        image = np.clip(colour, 0, 255).astype(np.uint8)
-        return View(np.ascontiguousarray(image.transpose(1, 0, 2)), shown.T, depth.T, whole)
+            noise = self._noise[start : start + self._size]
+            colour += noise.reshape(self.rays.width, self.rays.height, 3).transpose(2, 1, 0)
+        np.maximum(colour, np.float32(0), out=colour)
+        np.minimum(colour, np.float32(255), out=colour)
+        image = np.empty((self.rays.height, self.rays.width, 3), np.uint8)
+        for plane in range(3):
+            image[..., plane] = colour[plane]
+        return View(image, shown, hits.depth, canvas.whole)
 
     def _sky(self, slope: Floats, light: float) -> Floats:
-        """Colour of the sky by row, shape (height, 3); what is far away fades into it."""
-        high = np.clip(-slope * 1.6, 0, 1)[:, None]
-        day = HORIZON + (COLOURS[0] - HORIZON) * high
+        """Colour of the sky by row, shape (3, height); what is far away fades into it."""
+        high = np.minimum(np.maximum(-slope * 1.6, np.float32(0)), np.float32(1))
+        day = HORIZON + (PAINTS[:, :1] - HORIZON) * high
         return np.asarray(NIGHT + (day - NIGHT) * np.float32(light))
 
     def _shown(self, hits: Hits, terrain: Terrain) -> NDArray[np.int32]:
-        material = terrain.material.ravel()[hits.cell].astype(np.int32)
-        foot = terrain.ground.ravel()[hits.cell]
+        material = terrain.material.ravel().take(hits.cell).astype(np.int32)
+        foot = terrain.ground.ravel().take(hits.cell)
         # Turf has a green rim.
-        soil = hits.side & ((material == GRASS) | (material == TALLGRASS)) & (hits.height < foot - np.float32(0.2))
+        soil = (material == GRASS) | (material == TALLGRASS)
+        soil &= hits.side
+        soil &= hits.height < foot - np.float32(0.2)
         # A side that is above the ground belongs to a trunk or a boulder; boulders are stone all over.
-        raised = hits.height > foot + np.float32(1e-3)
-        material[soil] = DIRT
-        material[raised & (material != STONE) & (terrain.top.ravel()[hits.cell] > foot)] = TRUNK
-        material[hits.leaf] = LEAVES
-        material[~hits.found] = 0
+        trunk = hits.height > foot + np.float32(1e-3)
+        trunk &= material != STONE
+        trunk &= hits.top > foot
+        np.copyto(material, DIRT, where=soil)
+        np.copyto(material, TRUNK, where=trunk)
+        np.copyto(material, LEAVES, where=hits.leaf)
+        np.copyto(material, 0, where=~hits.found)
         return material
 
     def _light(self, hits: Hits, shown: NDArray[np.int32], light: float) -> Floats:
-        """Colours before fog, float32 of shape (width, height, 3)."""
-        up = np.where(hits.side, hits.height, hits.z)
-        along = np.where(hits.side, hits.x + hits.z, hits.x)
-        u, v = (np.nan_to_num(c * 4).astype(np.int32) & (TILE - 1) for c in (up, along))
-        # Two sizes of grain: one texel, and one block.
-        grain = self._tile[u * TILE + v] + self._tile[(u >> 2) * TILE + (v >> 2)]
-        face = np.where(hits.side, np.where(hits.west_east, np.float32(0.62), np.float32(0.8)), np.float32(1))
-        shade = face * (1 + np.float32(0.5) * GRAIN[shown] * grain) * np.float32(light)
-        colour: Floats = COLOURS[shown] * shade[..., None]
-        wet = shown == WATER
-        if wet.any():
+        """Colours before fog, float32 of shape (3, height, width)."""
+        point = np.empty((2, *shown.shape), np.float32)
+        point[0] = np.where(hits.side, hits.height, hits.z)
+        point[1] = np.where(hits.side, hits.x + hits.z, hits.x)
+        point *= np.float32(4)
+        with np.errstate(invalid="ignore"):  # rays along the horizon end nowhere
+            u, v = point.astype(np.int32) & (TILE - 1)
+        u *= TILE
+        u += v
+        code: Whole = shown.astype(np.intp)
+        shade = HALF_GRAIN.take(code)
+        shade *= self._grain.take(u)
+        shade += np.float32(1)
+        shade *= np.where(hits.side, np.where(hits.west_east, *FACES), np.float32(1))
+        shade *= np.float32(light)
+        colour: Floats = PAINTS.take(code, axis=1)
+        colour *= shade
+        water = shown == WATER
+        if water.any():
             # Flat water mirrors the sky: the flatter the look, the more.
-            mirror = (1 / (1 + 6 * np.abs(np.broadcast_to(hits.slope, wet.shape)[wet])))[:, None]
-            colour[wet] += (HORIZON * np.float32(light) - colour[wet]) * mirror * np.float32(0.7)
+            wet = np.flatnonzero(water)
+            mirror = 1 / (1 + 6 * np.abs(np.broadcast_to(hits.slope, shown.shape).take(wet)))
+            pool = colour.reshape(3, -1)[:, wet]
+            pool += (HORIZON * np.float32(light) - pool) * mirror * np.float32(0.7)
+            colour.reshape(3, -1)[:, wet] = pool
         return colour
 
-    def _draw(
-        self,
-        figure: Figure,
-        eye: Eye,
-        slope: Floats,
-        light: float,
-        sky: Floats,
-        colour: Floats,
-        shown: NDArray[np.int32],
-        depth: Floats,
-        whole: dict[int, int],
-    ) -> None:
-        rays = self.rays
-        far, right = screen(eye, figure.x, figure.z)
-        if not 0.3 < far < rays.distance:
+    def _draw(self, figure: Figure, eye: Eye, light: float, canvas: _Canvas) -> None:
+        far, right = screen(eye, canvas.ahead, figure.x, figure.z)
+        across = canvas.across
+        # Its width is not known yet, but at most so much; most figures are behind or beside the picture.
+        reach = (figure.width + figure.length) / 2
+        if not 0.3 < far < self.rays.distance or (right - reach) / far > across[-1] or (right + reach) / far < across[0]:
             return
         turned = np.deg2rad(figure.heading - eye.yaw)
         width = abs(np.cos(turned)) * figure.width + abs(np.sin(turned)) * figure.length
         left = (right - width / 2) / far
-        columns = slice(*np.searchsorted(rays.across, (left, (right + width / 2) / far)))
+        columns = slice(bisect_left(across, left), bisect_left(across, (right + width / 2) / far))
         top, bottom = (eye.height - figure.y - figure.height) / far, (eye.height - figure.y) / far
-        rows = slice(*np.searchsorted(slope, (top, bottom)))
+        rows = slice(bisect_left(canvas.slopes, top), bisect_left(canvas.slopes, bottom))
         if columns.start == columns.stop or rows.start == rows.stop:
             return
         paint, covers = self._sprite(figure, turned)
-        i = ((rays.across[columns] - left) * (far / width) * paint.shape[1]).astype(np.intp)
-        j = ((slope[rows] - top) / (bottom - top) * paint.shape[0]).astype(np.intp)
-        at = np.minimum(j, paint.shape[0] - 1)[None, :], np.minimum(i, paint.shape[1] - 1)[:, None]
+        i = ((self.rays.across[columns] - left) * (far / width) * covers.shape[1]).astype(np.intp)
+        j = ((canvas.slope[rows, 0] - top) / (bottom - top) * covers.shape[0]).astype(np.intp)
+        at = np.minimum(j, covers.shape[0] - 1)[:, None], np.minimum(i, covers.shape[1] - 1)
         seen = covers[at]
         code = MOBS + figure.number if figure.number >= 0 else DROP
         if figure.number >= 0:
-            whole[code] = int(seen.sum())
-        box = columns, rows
-        seen = seen & (depth[box] > far)
-        fog = np.float32(np.clip((far / rays.distance - 0.5) * 2, 0, 1))
-        lit = paint[at] * np.float32(light)
-        lit += (sky[rows] - lit) * fog
-        colour[box][seen] = lit[seen]
-        shown[box][seen] = code
-        depth[box][seen] = far
+            canvas.whole[code] = int(np.count_nonzero(seen))
+        box = rows, columns
+        seen = seen & (canvas.depth[box] > far)
+        fog = np.float32(min(max((far / self.rays.distance - 0.5) * 2, 0.0), 1.0))
+        lit = paint[:, *at] * np.float32(light)
+        lit += (canvas.sky[:, rows] - lit) * fog
+        np.copyto(canvas.colour[:, rows, columns], lit, where=seen)
+        np.copyto(canvas.shown[box], code, where=seen)
+        np.copyto(canvas.depth[box], far, where=seen)
 
     @staticmethod
     def _sprite(figure: Figure, turned: float) -> Sprite:
         if figure.number < 0:
-            return COLOURS[DROP].reshape(1, 1, 3), np.ones((1, 1), bool)
+            return PAINTS[:, DROP].reshape(3, 1, 1), np.ones((1, 1), bool)
         side, front = SPRITES[figure.name]
         if abs(np.sin(turned)) < 0.5:
             # From behind there is no face: the hide's own colour, in the front's shape.
             paint, covers = front
             if np.cos(turned) > 0:
-                paint = np.broadcast_to(side[0][side[1].shape[0] // 2, -3], paint.shape)
+                hide = side[0][:, side[1].shape[0] // 2, -3]
+                paint = np.broadcast_to(hide[:, None, None], paint.shape)
         else:
             # Yaw grows clockwise: a mob turned by +90 degrees from the view looks to the right.
             paint, covers = side
             if np.sin(turned) > 0:
-                paint, covers = paint[:, ::-1], covers[:, ::-1]
+                paint, covers = paint[..., ::-1], covers[:, ::-1]
         if figure.bald:
             paint = paint * np.float32(0.75)
         return paint, covers

@@ -68,6 +68,9 @@ class Herd:
         self.dies: NDArray[np.int64] = np.empty(0, np.int64)
         self.shorn: NDArray[np.bool_] = np.empty(0, bool)
         self._next = 0
+        self._stale = 0  # tick from which on the steps below no longer hold
+        self._moves: NDArray[np.intp] = np.empty(0, np.intp)
+        self._dx = self._dz = self.x
 
     def __len__(self) -> int:
         return len(self.names)
@@ -90,10 +93,12 @@ class Herd:
         for column, value in row.items():
             setattr(self, column, np.append(getattr(self, column), np.array([value], getattr(self, column).dtype)))
         self._next += 1
+        self._stale = 0
         return self._next - 1
 
     def remove(self, index: int) -> None:
         """Take one out."""
+        self._stale = 0
         del self.names[index]
         for column in ("number", "x", "z", "heading", "speed", "health", "until", "flees", "dies", "shorn"):
             setattr(self, column, np.delete(getattr(self, column), index))
@@ -101,6 +106,7 @@ class Herd:
     def hurt(self, index: int, damage: float, x: float, z: float, tick: int, rng: np.random.Generator) -> bool:
         """A blow from (x, z): less health, and it runs away from there. Returns whether it is dead; the row stays."""
         self.health[index] -= damage
+        self._stale = 0
         away = np.degrees(np.arctan2(-(self.x[index] - x), self.z[index] - z))
         self.heading[index] = away + rng.normal(0, 25)
         self.flees[index] = tick + rng.integers(*FLEE_TICKS)
@@ -117,6 +123,30 @@ class Herd:
         """
         if not self.names:
             return
+        if tick >= self._stale:
+            self._decide(tick, rng)
+        if not len(self._moves):
+            return
+        moves = self._moves
+        x, z = self.x[moves] - self._dx, self.z[moves] + self._dz
+        i, j = np.floor(x).astype(np.intp), np.floor(z).astype(np.intp)
+        last = len(passable) - 1
+        inside = (i >= 0) & (j >= 0) & (i <= last) & (j <= last)
+        if inside.all():
+            free = passable[i, j]
+        else:
+            free = inside & passable[np.minimum(np.maximum(i, 0), last), np.minimum(np.maximum(j, 0), last)]
+        if free.all():
+            self.x[moves], self.z[moves] = x, z
+            return
+        self.x[moves] = np.where(free, x, self.x[moves])
+        self.z[moves] = np.where(free, z, self.z[moves])
+        stuck = moves[~free]
+        self.heading[stuck] += rng.uniform(90, 270, len(stuck))
+        self._stale = 0
+
+    def _decide(self, tick: int, rng: np.random.Generator) -> None:
+        """Who leaves, who stops or goes another way now, and everybody's step until the next such change."""
         for index in reversed(np.flatnonzero(self.dies <= tick)):
             self.remove(int(index))
         due = np.flatnonzero(self.until <= tick)
@@ -125,19 +155,13 @@ class Herd:
             self.speed[due] = np.where(walks, WANDER_SPEED, 0.0)
             self.heading[due] = np.where(walks, rng.uniform(0, 360, len(due)), self.heading[due])
             self.until[due] = tick + rng.integers(20, 120, len(due))
-        speed = np.where(self.flees > tick, FLEE_SPEED, self.speed)
-        moves = np.flatnonzero(speed)
-        if not len(moves):
-            return
-        heading = np.deg2rad(self.heading[moves])
-        x = self.x[moves] - np.sin(heading) * speed[moves]
-        z = self.z[moves] + np.cos(heading) * speed[moves]
-        last = len(passable) - 1
-        i, j = np.floor(x).astype(np.intp), np.floor(z).astype(np.intp)
-        inside = (i >= 0) & (j >= 0) & (i <= last) & (j <= last)
-        free = inside & passable[np.clip(i, 0, last), np.clip(j, 0, last)]
-        self.x[moves] = np.where(free, x, self.x[moves])
-        self.z[moves] = np.where(free, z, self.z[moves])
-        stuck = moves[~free]
-        if len(stuck):
-            self.heading[stuck] += rng.uniform(90, 270, len(stuck))
+        flees = self.flees > tick
+        speed = np.where(flees, FLEE_SPEED, self.speed)
+        self._moves = np.flatnonzero(speed)
+        heading = np.deg2rad(self.heading[self._moves])
+        self._dx, self._dz = np.sin(heading) * speed[self._moves], np.cos(heading) * speed[self._moves]
+        self._stale = min(
+            int(self.until.min(initial=NEVER)),
+            int(self.dies.min(initial=NEVER)),
+            int(self.flees.min(initial=NEVER, where=flees)),
+        )

@@ -12,6 +12,7 @@ from agentexp.wise.worlds.sim.camera import Figure, View
 from agentexp.wise.worlds.sim.hands import Drop
 from agentexp.wise.worlds.sim.materials import MOBS, NAMES
 from agentexp.wise.worlds.sim.mobs import KINDS, Herd
+from agentexp.wise.worlds.sim.rays import Eye, screen
 from agentexp.wise.worlds.sim.terrain import Terrain
 
 
@@ -22,11 +23,13 @@ def feet(herd: Herd, terrain: Terrain) -> NDArray[np.float32]:
     return heights
 
 
-def figures(herd: Herd, drops: Iterable[Drop], terrain: Terrain, x: float, z: float, distance: float) -> list[Figure]:
-    """Mobs within a distance of (x, z), and everything that lies about."""
+def figures(herd: Herd, drops: Iterable[Drop], terrain: Terrain, eye: Eye, distance: float) -> list[Figure]:
+    """Mobs in front of an eye to a depth, and everything that lies about."""
     found = []
-    heights = feet(herd, terrain)
-    for row in np.flatnonzero(np.hypot(herd.x - x, herd.z - z) < distance):
+    far, _ = screen(eye, eye.forward, herd.x, herd.z)
+    rows = np.flatnonzero((far > 0) & (far < distance)).tolist()
+    heights = feet(herd, terrain) if rows else herd.x
+    for row in rows:
         kind = KINDS[herd.names[row]]
         found.append(
             Figure(

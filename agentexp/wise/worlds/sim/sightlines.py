@@ -22,7 +22,7 @@ class Sightlines:
 
     def __init__(self, radius: float) -> None:
         self.reach = int(np.ceil(radius)) + 1
-        side = 2 * self.reach + 1
+        side = self._side = 2 * self.reach + 1
         # Filled up with the observer's own cell at share 0, which hides nothing.
         self._cells: NDArray[np.int16] = np.zeros((side, side, self.reach, 2), np.int16)
         self._share: NDArray[np.float32] = np.zeros((side, side, self.reach), np.float32)
@@ -32,6 +32,9 @@ class Sightlines:
                 if way:
                     self._cells[x + self.reach, z + self.reach, : len(way)] = way
                     self._share[x + self.reach, z + self.reach, : len(way)] = np.arange(1, len(way) + 1) / (len(way) + 1)
+        self._share.shape = (side * side, self.reach)
+        self._flat: NDArray[np.intp] = np.zeros(0, np.intp)  # the cells as places in maps of one side laid out in a row
+        self._row = 0
 
     def clear(self, ground: Heights, top: Heights, x: int, z: int, eye: float, offsets: Cells) -> Mask:
         """Whether each cell at `offsets` (n, 2) from (x, z), an index into the padded maps, is in sight; bool of shape (n,).
@@ -43,9 +46,21 @@ class Sightlines:
             eye: height of its eyes.
             offsets: shape (n, 2).
         """
-        at = offsets[:, 0] + self.reach, offsets[:, 1] + self.reach
-        lines = self._cells[at]
-        there = offsets[:, 0] + x, offsets[:, 1] + z
-        aim = ground[there] + np.float32(GLIMPSE) + (top[there] > ground[there])
-        height = np.float32(eye) + self._share[at] * (aim - np.float32(eye))[:, None]
-        return np.asarray((top[lines[..., 0] + x, lines[..., 1] + z] <= height).all(axis=1))
+        if self._row != ground.shape[1]:
+            self._row = ground.shape[1]
+            self._flat = (self._cells[..., 0].astype(np.intp) * self._row + self._cells[..., 1]).reshape(-1, self.reach)
+        here = x * self._row + z
+        at = np.multiply(offsets[:, 0], self._side, dtype=np.intp)
+        at += offsets[:, 1] + (self.reach * self._side + self.reach)
+        there = np.multiply(offsets[:, 0], self._row, dtype=np.intp)
+        there += offsets[:, 1] + here
+        lines = self._flat.take(at, axis=0)
+        lines += here
+        tops = top.ravel()
+        foot = ground.ravel().take(there)
+        aim = foot + np.float32(GLIMPSE) + (tops.take(there) > foot)
+        aim -= np.float32(eye)
+        height = self._share.take(at, axis=0)
+        height *= aim[:, None]
+        height += np.float32(eye)
+        return np.asarray((tops.take(lines) <= height).all(axis=1))

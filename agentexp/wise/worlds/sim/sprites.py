@@ -95,8 +95,9 @@ def _paint(text: str) -> Sprite:
     width = max(map(len, rows))
     letters = [row.ljust(width, ".") for row in rows]
     colours = np.array([[_PALETTE.get(letter, (0, 0, 0)) for letter in row] for row in letters], np.float32)
-    return colours, np.array([[letter != "." for letter in row] for row in letters])
+    covers = np.array([[letter != "." for letter in row] for row in letters])
+    return np.ascontiguousarray(colours.transpose(2, 0, 1)), covers
 
 
-# (side, front) of each kind: colours of shape (rows, columns, 3) from the top, and where they cover. Sides look to the left.
+# (side, front) of each kind: colours of shape (3, rows, columns) from the top, and where they cover. Sides look to the left.
 SPRITES: Final[dict[str, tuple[Sprite, Sprite]]] = {name: (_paint(a), _paint(b)) for name, (a, b) in _PAINTED.items()}

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from agentexp.errors import UserError
-from agentexp.wise.core import EMPTY, Control, Frame
+from agentexp.wise.core import EMPTY, Control, Frame, Pose
 from agentexp.wise.seen import FieldOfView, Mask
 from agentexp.wise.vlm.simulated import Sighting
 from agentexp.wise.worlds.sim.body import EYES, Body
@@ -28,7 +28,7 @@ from agentexp.wise.worlds.sim.scene import feet, figures, sightings
 from agentexp.wise.worlds.sim.sightlines import Sightlines
 from agentexp.wise.worlds.sim.terrain import Recipe, Terrain
 
-DAY = 24_000
+DAY, DUSK = 24_000, 12_000
 TOOLS = {"bucket": 3, "diamond_sword": 1, "shears": 1, "stone_pickaxe": 1}
 SPAWNS = ("centre", "near_centre", "random")
 WATER_SEEN = 8  # blocks from the shore to which water can be seen
@@ -290,14 +290,16 @@ class SimWorld:
         return self._view
 
     def _render(self, camera: Camera) -> View:
-        body, terrain = self.body, self._ground()
-        shown = figures(self.herd, self.hands.drops, terrain, body.x, body.z, 1.3 * camera.rays.distance)
-        return camera.view(self._eye(), terrain, shown, self.daylight(), self._tick)
+        terrain, eye = self._ground(), self._eye()
+        shown = figures(self.herd, self.hands.drops, terrain, eye, camera.rays.distance)
+        return camera.view(eye, terrain, shown, self.daylight(), self._tick)
 
     def daylight(self) -> float:
         """Brightness of the day, from 0.25 to 1; dusk from 12,000 to 13,800 ticks after sunrise as in Minecraft."""
         time = (self.day_start + self._tick) % DAY
-        dark = np.interp(time, [0, 12_000, 13_800, 22_200, DAY], [0.0, 0.0, 1.0, 1.0, 0.0])
+        if time <= DUSK:
+            return 1.0
+        dark = np.interp(time, [DUSK, 13_800, 22_200, DAY], [0.0, 1.0, 1.0, 0.0])
         return float(1 - 0.75 * dark)
 
     def _observable(self) -> Mask:
@@ -312,24 +314,27 @@ class SimWorld:
         self._view = None
         terrain, body = self._ground(), self.body
         i, j = int(body.x), int(body.z)
-        here = np.array([i, j], np.int32)
         offsets = self._fov.offsets(body.x, body.z, body.yaw)
-        cells = offsets + here
-        inside = ((cells >= 0) & (cells < self.size)).all(axis=1)
+        cells = offsets + np.array([i, j], np.int32)
         clear = self._sight.clear(terrain.ground, terrain.top, i + self._pad, j + self._pad, body.y + EYES, offsets)
-        cells = cells[inside & clear]
+        reach = self._sight.reach
+        if min(i, j) < reach or max(i, j) >= self.size - reach:
+            clear &= ((cells >= 0) & (cells < self.size)).all(axis=1)
+        cells = cells[clear]
         blocked = cells[~self._passable[cells[:, 0], cells[:, 1]]]
         if bumped is not None and min(bumped) >= 0 and max(bumped) < self.size:
             blocked = np.concatenate((blocked, np.array([bumped], np.int32)))
-        corner = np.asarray(self.origin, np.int32)
         shows = self.picture_every and self._tick % self.picture_every == 0
-        pose = body.pose
+        west, north = self.origin
+        if west or north:
+            cells += np.array(self.origin, np.int32)
+            blocked += np.array(self.origin, np.int32)
         return Frame(
             self._tick,
-            pose._replace(x=pose.x + corner[0], z=pose.z + corner[1]),
+            Pose(body.x + west, body.y, body.z + north, body.yaw, body.pitch),
             image=self._look().image if shows else None,
-            cells=cells + corner,
-            blocked=blocked + corner if len(blocked) else EMPTY,
+            cells=cells,
+            blocked=blocked if len(blocked) else EMPTY,
             inventory={name: count for name, count in self.hands.inventory.items() if count},
         )
 
