@@ -15,6 +15,7 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from agentexp.errors import MissingDependency, UserError
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]
 DTYPES = ("auto", "float32", "bfloat16", "float16")
+PICKLED = "holds weights in the old format, with code that would be executed; it was not loaded. Have it saved as safetensors."
 _LAYOUT = 1  # of what is cached; raise it when the conversion changes
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 _CHOICES = "Choose smollm2 (packaged), tiny (random weights), a GGUF file, a Hugging Face folder or a hub name like org/name."
@@ -107,6 +109,8 @@ class Base:
                 model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=self.dtype, **options)
         except (OSError, ValueError) as error:
             raise UserError(f"{self._said_path} cannot be loaded as a causal language model: {error}") from error
+        except UnpicklingError as error:
+            raise UserError(f"{self._said_path} {PICKLED}") from error
         return model.to(torch_device(self.device, self._named("device")))
 
     def load_tokenizer(self) -> Any:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 from agentexp.errors import MissingDependency, UserError
-from agentexp.training.base import Argument, Dtype
+from agentexp.training.base import PICKLED, Argument, Dtype
 from agentexp.training.tiny import no_bars
 
 
@@ -34,6 +35,8 @@ def merged(model: Any, adapter: str | Path) -> Any:
         return PeftModel.from_pretrained(model, str(folder)).merge_and_unload(safe_merge=True)
     except (RuntimeError, ValueError, KeyError) as error:
         raise UserError(f"The adapter {adapter} cannot be merged into this model ({type(error).__name__}): {error}") from error
+    except UnpicklingError as error:
+        raise UserError(f"The adapter {adapter} {PICKLED}") from error
 
 
 def merge_folder(base: str, adapter: str | Path, out: str | Path, dtype: Dtype = "auto") -> Path:

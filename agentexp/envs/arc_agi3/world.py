@@ -26,6 +26,7 @@ from agentexp.envs.arc_agi3.tracker import ArcTracker
 from agentexp.errors import UserError
 from agentexp.metrics.arc import PROGRESS
 from agentexp.packages import version_of
+from agentexp.paths import inside
 
 LOGIC = "1"  # changes when one of our own games would play differently
 MOST_CLICKS = 40  # positions that the list of actions offers
@@ -176,8 +177,9 @@ class ArcAgi3:
             self._open_card = self._open_card or self._api.open(self._tags)
             return OnlineSession(self._api, self._open_card, game_id)
         if kind == "folder":
-            folder, name = self._games_folder() / str(spec["folder"]), str(spec["class"])
-            files = [folder / f"{stem}.py" for stem in (name.lower(), name, game_id)]
+            folder, name = str(spec["folder"]), str(spec["class"])
+            stems = (name.lower(), name, game_id)
+            files = [inside(self._games_folder(), f"{folder}/{stem}.py", f"The code of game {game_id}") for stem in stems]
             return folder_game(next((f for f in files if f.is_file()), files[0]), name, game_id, self._seed)
         if game_id not in games.ALL:
             raise UserError(f"arc_agi3 has no game {game_id!r} of its own; choose one of {', '.join(games.ALL)}.")

@@ -29,6 +29,7 @@ from agentexp.envs.jericho.tracker import DARK, StoryTracker
 from agentexp.envs.jericho.walkthrough import Walkthrough
 from agentexp.errors import UserError
 from agentexp.packages import version_of
+from agentexp.paths import inside
 
 LOGIC = "1"  # changes when the same story and actions would be answered differently
 SPLITS = ("train", "dev", "test")
@@ -105,7 +106,8 @@ class Jericho:
             engine.load(self._story.file, ours=True)
             answer, goal = engine.begin(int(number)), self._story.goal
         else:
-            file = Path(self._games).expanduser() / str(task.spec.get("file", ""))
+            name = str(task.spec.get("file") or "-")
+            file = inside(Path(self._games).expanduser(), name, f"The story of task {task.id}")
             if not file.is_file():
                 raise UserError(f"env.games={self._games} has no file for the game {task.id!r}.")
             self._story = None

@@ -14,6 +14,7 @@ from agentexp.envs.pddl.generators import GENERATORS, draw
 from agentexp.envs.pddl.language import Domain, Problem, names_of, read_domain, read_problem
 from agentexp.envs.pddl.phrases import Phrases
 from agentexp.errors import UserError
+from agentexp.paths import inside
 
 SPLITS = ("train", "dev", "test")
 KINDS = tuple(GENERATORS)
@@ -116,7 +117,7 @@ class Folder:
     def load(self, spec: Mapping[str, Any]) -> tuple[Domain, Problem]:
         """The problem of a task."""
         domain = self._domain(str(spec.get("domain")))
-        path = self._root / str(spec.get("problem"))
+        path = inside(self._root, str(spec.get("problem")), "The problem of a task")
         return domain, read_problem(self._text(path), domain, str(path))
 
     def phrases(self) -> list[Phrases]:
@@ -130,7 +131,8 @@ class Folder:
 
     def _domain(self, path: str) -> Domain:
         if path not in self._read:
-            self._read[path] = read_domain(self._text(self._root / path), str(self._root / path))
+            file = inside(self._root, path, "The domain of a task")
+            self._read[path] = read_domain(self._text(file), str(file))
         return self._read[path]
 
     def _kind(self, path: str) -> str:
