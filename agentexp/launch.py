@@ -235,7 +235,8 @@ def _not_a_choice(overrides: Sequence[str], flags: HydraFlags) -> str:
     parser, choices = OverridesParser.create(), groups(flags.config_dir)
     for override in overrides:
         group, _, value = override.partition("=")
-        if group.lstrip("+") in choices and not isinstance(parser.parse_override(override).value(), (str, list, dict)):
+        parsed = parser.parse_override(override)
+        if group.lstrip("+") in choices and not (parsed.is_sweep_override() or isinstance(parsed.value(), (str, list, dict))):
             valid = choices[group.lstrip("+")]
             return f"{group}={value} is not a choice. Choices of {group.lstrip('+')}: {', '.join(valid)}."
     return ""

@@ -253,7 +253,9 @@ def settings(overrides: Sequence[str], name: str) -> list[str]:
     kind, init = launcher(overrides), "hydra.launcher.ray.init"
     if kind.startswith("submitit"):
         added["hydra.launcher.submitit_folder"] = f"${{hydra.sweep.dir}}/{name}/{SUBMITIT}/%j"
-    if kind == "ray" and not (given & {init, f"{init}.address"} or "RAY_ADDRESS" in os.environ):
+    if kind == "ray" and (f"{init}.address" in given or "RAY_ADDRESS" in os.environ):
+        added[f"+{init}.object_store_memory"] = "null"  # the launcher sets one, which Ray refuses for a cluster that is there
+    elif kind == "ray" and init not in given:
         added[f"+{init}.include_dashboard"] = "false"
         for variable, value in LOCAL_RAY.items():
             os.environ.setdefault(variable, value)

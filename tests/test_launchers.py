@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from agentexp import sweep as sweep_module
+
 LAUNCHERS = {
     "basic": ("", []),
     "joblib": ("hydra_plugins.hydra_joblib_launcher", ["hydra.launcher.n_jobs=2"]),
@@ -92,3 +94,35 @@ def test_a_failed_job_is_shown_stops_no_other_and_runs_again(launcher: str, tmp_
     holding = [str(file) for file in tmp_path.rglob("*") if file.is_file() and KEY.encode() in file.read_bytes()]
     assert holding == []
     assert KEY not in broken.stdout + broken.stderr + mended.stdout + mended.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "environment", "added"),
+    [
+        (["hydra/launcher=ray"], {}, ["+hydra.launcher.ray.init.include_dashboard=false"]),
+        (["hydra/launcher=ray", "+hydra.launcher.ray.init.include_dashboard=true"], {}, []),
+        (
+            ["hydra/launcher=ray", "hydra.launcher.ray.init.address=auto"],
+            {},
+            ["+hydra.launcher.ray.init.object_store_memory=null"],
+        ),
+        (["hydra/launcher=ray"], {"RAY_ADDRESS": "auto"}, ["+hydra.launcher.ray.init.object_store_memory=null"]),
+        (["hydra/launcher=submitit_slurm"], {}, ["hydra.launcher.submitit_folder=${hydra.sweep.dir}/sweep-1/submitit/%j"]),
+        (["hydra/launcher=submitit_slurm", "hydra.launcher.submitit_folder=x"], {}, []),
+        (["hydra/launcher=joblib"], {}, []),
+        ([], {}, []),
+    ],
+)
+def test_settings_of_launchers(
+    line: list[str], environment: dict[str, str], added: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A Ray of its own listens on this machine only; a cluster that is there is taken as it is."""
+    for name in ("RAY_ADDRESS", *sweep_module.LOCAL_RAY):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    callback, *others = sweep_module.settings(line, "sweep-1")
+    assert "agentexp.sweep.Begin" in callback
+    assert others == added
+    local = line[:1] == ["hydra/launcher=ray"] and not environment and "address" not in " ".join(line)
+    assert all(os.environ.pop(name, None) == (value if local else None) for name, value in sweep_module.LOCAL_RAY.items())
