@@ -69,6 +69,8 @@ class Pieces:
         """
         if not text:
             return []
+        if not text.isascii():  # half of a surrogate pair is no text for a tokenizer
+            text = text.encode("utf-8", "replace").decode()
         ids = (
             self._anchored(self._plain, text)
             if self._prefixes

@@ -115,6 +115,8 @@ class Saved:
             return
         with files[0].open("rb") as lines:
             for number, line in enumerate(lines, 1):
+                if not line.strip():
+                    continue
                 try:
                     row = json.loads(line)
                 except ValueError as error:

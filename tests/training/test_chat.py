@@ -165,6 +165,16 @@ def test_default_system_prompt_of_the_template_stays() -> None:
     assert "You help." not in tokenizer.decode(chats.prompt(TALK))
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_half_a_character_is_no_end_of_a_training(kind: str) -> None:
+    """A reply that was cut inside an emoji."""
+    _, chats = made(kind)
+    half = [Message("user", "a\ud83d"), Message("assistant", "b\ude42"), Message("user", "c")]
+    whole = [Message("user", "a?"), Message("assistant", "b?"), Message("user", "c")]
+    assert chats.prompt(half) == chats.prompt(whole)
+    assert chats.reply("b\ude42") == chats.reply("b?")
+
+
 def test_white_space_is_kept_or_stripped_as_the_template_does() -> None:
     padded = [Message("user", " \nlook "), Message("assistant", " hello\n"), Message("user", "x")]
     for kind in ("chatml", "llama3"):

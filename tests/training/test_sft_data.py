@@ -21,6 +21,15 @@ def test_json_lines(tmp_path):
     assert [message.role for message in found[0].messages] == ["user", "assistant"]
 
 
+def test_blank_lines_are_no_rows(tmp_path):
+    file = lines(tmp_path / "x.jsonl")
+    file.write_text(file.read_text().replace("\n", "\n\n") + " \n")
+    assert len(Saved(str(file)).conversations()) == 3
+    file.write_text("\n")
+    with pytest.raises(UserError, match="holds no conversation"):
+        Saved(str(file)).conversations()
+
+
 def test_a_folder_of_an_export(tmp_path):
     lines(tmp_path / "messages.jsonl")
     (tmp_path / "other.jsonl").write_text("{}")
