@@ -95,8 +95,8 @@ docs: setup-all  ## the documentation as a site in site/ (configuration referenc
 chaos: setup-all  ## runs under faults and kills must end as undisturbed ones (SEEDS="1 2 3"; a few minutes each, see docs)
 	$(BIN)/python scripts/chaos.py --seeds $(SEEDS) --out $(OUT)/chaos
 
-bench: setup-all  ## harness CPU per turn beside its floors; writes bench.json
-	$(BIN)/python scripts/bench.py
+bench: setup-all  ## what the harness itself costs, beside floors (PEERS=1: and beside other harnesses); writes bench.json
+	$(BIN)/python scripts/bench.py $(if $(PEERS),--peers $(VENV)/peers)
 
 table1: setup-all  ## MAP, table 1: three paradigms on three worlds, published beside measured
 	$(call RUN3,table1)

@@ -1,0 +1,1 @@
+"""What `scripts/bench.py` measures, one module per section. Every number stands beside a floor of the same run."""
