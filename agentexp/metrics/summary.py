@@ -184,6 +184,12 @@ def _warnings(result: Mapping[str, Any], replies: int) -> list[str]:
         warnings.append(f"{impossible:.0%} of the actions were readable but not possible in the world. Look at the replies.")
     if result.get("shortened"):
         warnings.append(f"{result['shortened']} episodes lost their oldest observations (limits.context=drop_oldest).")
+    full = result["end_reasons"].get("context_limit", 0)
+    if full > result["finished"] / 2:
+        warnings.append(
+            f"{full} of {result['finished']} episodes ended because the conversation did not fit into the model's context, so "
+            "the success rate says little about the paradigm. A larger context or limits.context=drop_oldest may help."
+        )
     ended = result["finished"] + result["harness_errors"]
     if ended and result["harness_errors"] / ended > ERROR_SHARE_WARNING:
         warnings.append(f"{result['harness_errors']} of {ended} episodes are left out because of harness errors.")

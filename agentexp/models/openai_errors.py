@@ -20,7 +20,12 @@ _CONTEXT = re.compile(
     r"exceeds? (?:the )?(?:model'?s? )?(?:available |maximum |max )?context|context (?:window|size|length)[^.]{0,20}exceeded|"
     r"longer than the (?:maximum model length|model'?s context length)|input length exceeds|"
     r"input tokens exceed the configured limit|input token count[^.]{0,80}exceeds|prompt is too long|"
-    r"prompt too long|inputs` tokens \+ `max_new_tokens|exceeds? (?:the )?maximum (?:allowed )?(?:input|prompt) length",
+    r"prompt too long|inputs` tokens \+ `max_new_tokens|exceeds? (?:the )?maximum (?:(?:allowed )?(?:input|prompt) )?length|"
+    r"input is too long|must have less than \d+ tokens|longer than max_model_len|reduce the length of the|"
+    r"range of input length should be|exceeds? max(?:imum)?[ _](?:message tokens|sequence length|seq_len)|too many tokens|"
+    r"exceeded model token limit|prompt tokens? limit exceeded|context window exceeds|greater than the context length|"
+    r"loaded with context length of only|max_tokens must be at least 1, got -\d|max_new_tokens[^.]{0,20}must be <=|"
+    r"string too long\. expected a string with maximum length",
     re.IGNORECASE,
 )
 _WINDOW = re.compile(
@@ -33,6 +38,12 @@ _QUOTA = re.compile(
     r"billing_(?:not_active|hard_limit_reached)|credit balance is too low|requires more credits",
     re.IGNORECASE,
 )
+# Gemini says "exceeded your current quota" of a limit per minute, and when it is over.
+_AGAIN = re.compile(r"retry in (\d+(?:\.\d+)?) ?s", re.IGNORECASE)
+_BAD_KEY = re.compile(
+    r"(?:api key (?:is )?(?:not valid|invalid)|(?:invalid|incorrect) (?:api|x-api)[ -]key|invalid_api_key)", re.IGNORECASE
+)
+_MODERATED = re.compile(r"flagged|moderation|content[ _](?:policy|filter|management)", re.IGNORECASE)
 _TOO_LARGE = re.compile(r"request too large", re.IGNORECASE)
 # Some servers repeat (a part of) the key in their message.
 _KEYLIKE = re.compile(r"\b(?:sk|pk|gsk|hf|nvapi|AIza)[-_][\w*.\-]{6,}|Bearer\s+\S+", re.IGNORECASE)
@@ -97,18 +108,25 @@ def explain(status: int, headers: Mapping[str, str], payload: bytes, at: Endpoin
     message, kinds = read_error(payload)
     said = at.scrub(message)
     everything = f"{kinds} {message}"
-    if status == 401:
+    again = _AGAIN.search(message) if status == 429 and "insufficient_quota" not in kinds else None
+    if again:
+        return Transient(f"HTTP 429: {said}", retry_after(headers) or float(again[1]), overload=True)
+    if status == 401 or (status in (400, 403) and _BAD_KEY.search(everything)):
         what = "refused the key from" if at.has_key else "wants a key, and there is none in"
-        return FatalError(f"{at.base_url} {what} the {at.key_source} (HTTP 401); see model.api_key_env and model.api_key_file.")
+        return FatalError(
+            f"{at.base_url} {what} the {at.key_source} (HTTP {status}); see model.api_key_env and model.api_key_file."
+        )
     if status == 402 or _QUOTA.search(everything):
         return FatalError(f"The account behind the {at.key_source} has no quota left at {at.base_url} (HTTP {status}): {said}")
+    if status == 403 and _MODERATED.search(everything):
+        return ModelError(f"{at.base_url} does not answer this conversation (HTTP 403): {said}")
     if status == 403:
         return FatalError(f"{at.base_url} forbids model.name={at.name} to this key (HTTP 403): {said}")
     if status == 404:
         return FatalError(
             f"{at.base_url} knows no model.name={at.name}, or model.base_url is wrong (it ends in /v1) (HTTP 404): {said}"
         )
-    if status in (400, 413, 422, 500) and _CONTEXT.search(everything):
+    if status == 413 or (status in (400, 422, 500) and _CONTEXT.search(everything)):
         window = _WINDOW.search(everything)
         if window and int(window[1]) <= at.max_tokens:
             return FatalError(

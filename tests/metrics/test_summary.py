@@ -54,6 +54,14 @@ def test_what_the_agent_caused_counts_as_failure(reason):
     assert result["harness_errors"] == 0
 
 
+def test_a_context_that_is_mostly_full_is_a_loud_warning():
+    """Such ends count as failures, but hundreds of them say something about a setting."""
+    records = [episode(0, True), *(episode(i, reason="context_limit") for i in range(1, 4))]
+    (warning,) = summarise(records, 4)["warnings"]
+    assert warning.startswith("3 of 4 episodes ended because the conversation did not fit")
+    assert summarise([*records[:2], episode(2, True)], 3)["warnings"] == []
+
+
 def test_micro_macro_and_empty_categories():
     """T03: pick 24 games at 75 %, examine 18 games at 50 %, a kind without games."""
     records = [episode(i, i < 18, kind="pick") for i in range(24)] + [

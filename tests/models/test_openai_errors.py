@@ -29,6 +29,20 @@ def test_context_wordings(wording: str) -> None:
         "Your input exceeds the context window of this model. Please adjust your input and try again.",
         "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 4000 `inputs` tokens and 256 `max_new_tokens`",
         "This model's maximum context length is 200 tokens. However, your request has 203 input tokens.",
+        "Input is too long for requested model.",
+        "Input validation error: `inputs` must have less than 4096 tokens. Given: 5000",
+        "The prompt (5000 tokens) is longer than max_model_len 4096",
+        "Please reduce the length of the messages or completion.",
+        "Range of input length should be [1, 30720]",
+        "Total tokens of image and text exceed max message tokens",
+        "tokens in prompt exceeds max sequence length",
+        "string too long. Expected a string with maximum length 1048576",
+        "too many tokens: 5000 > 4096",
+        "Your request exceeded model token limit: 131072",
+        "invalid params, context window exceeds limit",
+        "The number of tokens to keep from the initial prompt is greater than the context length.",
+        "max_tokens must be at least 1, got -300.",
+        "Prompt length 5000 exceeds the maximum length 4096",
     ],
 )
 def test_further_context_wordings(message: str) -> None:
@@ -60,6 +74,12 @@ def test_other_400_is_a_model_error(message: str) -> None:
         (404, b"404 page not found", FatalError),
         (429, wrapped("You exceeded your current quota", code="insufficient_quota"), FatalError),
         (429, wrapped("Rate limit reached"), Transient),
+        (429, wrapped("You exceeded your current quota of requests per minute. Please retry in 20.5s."), Transient),
+        (429, wrapped("You exceeded your current quota, retry in 5s", code="insufficient_quota"), FatalError),
+        (400, wrapped("API key not valid. Please pass a valid API key."), FatalError),
+        (403, wrapped("Invalid API key"), FatalError),
+        (403, wrapped("Your input was flagged by moderation"), ModelError),
+        (413, b"<html>Payload Too Large</html>", ContextOverflow),
         (429, wrapped("Request too large for m on tokens per min (TPM): Limit 100, Requested 200"), ModelError),
         (408, b"", Transient),
         (500, b"", Transient),
@@ -79,6 +99,8 @@ def test_statuses(status: int, payload: bytes, kind: type[Exception]) -> None:
 def test_retry_after_is_taken_over() -> None:
     error = explain(503, {"retry-after": "7"}, b"", AT)
     assert isinstance(error, Transient) and error.wait == 7
+    error = explain(429, {}, wrapped("quota of requests per minute. Please retry in 20.5s."), AT)
+    assert isinstance(error, Transient) and (error.wait, error.overload) == (20.5, True)
 
 
 @pytest.mark.parametrize("leak", ["s3cret-value", "sk-abc***************wxyz", "sk-proj-ABCDEFGH12345678", "Bearer abcdef"])
