@@ -1,20 +1,19 @@
 """Episodes against the fake server: failures of the server are the harness', full contexts are the agent's."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from bench import InProcess, TinyWorld
+from benchmarks.workload import TinyWorld
 from fake_server import FakeServer
 
 from agentexp.core import Episode
+from agentexp.envs.pool import EnvPool
 from agentexp.errors import FatalError
 from agentexp.models.openai_api import OpenAIModel
 from agentexp.paradigms.react import ReAct
-from agentexp.rollout import Budget, Limits, World, run_episode
+from agentexp.rollout import Budget, Limits, run_episode
 
 
 def episode(server: FakeServer, turns: int = 6, **given: Any) -> Episode:
@@ -24,13 +23,10 @@ def episode(server: FakeServer, turns: int = 6, **given: Any) -> Episode:
             model = OpenAIModel(name="fake", base_url=server.url, api_key_env="NO_SUCH_KEY", **given)
             model.retry = replace(model.retry, base=0.01)
 
-            @asynccontextmanager
-            async def lease() -> AsyncIterator[World]:
-                yield InProcess(env)
-
+            pool = EnvPool({"_target_": "benchmarks.workload.TinyWorld"}, 1, step_timeout=30, reset_timeout=30, in_process=True)
             try:
                 return await run_episode(
-                    env.tasks("test")[0], env, lease, {"actor": model}, ReAct(), Budget(0, turns), Limits(attempts=1)
+                    env.tasks("test")[0], env, pool.lease, {"actor": model}, ReAct(), Budget(0, turns), Limits(attempts=1)
                 )
             finally:
                 await model.close()

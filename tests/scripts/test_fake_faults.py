@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from bench import InProcess, TinyWorld
+from benchmarks.workload import TinyWorld
 from fake_replies import CONTEXT_WORDINGS, KINDS
 from fake_server import FakeServer
 
 from agentexp.core import Episode
+from agentexp.envs.pool import EnvPool
 from agentexp.errors import FatalError
 from agentexp.models.openai_api import OpenAIModel
 from agentexp.paradigms.react import ReAct
-from agentexp.rollout import Budget, Limits, World, run_episode
+from agentexp.rollout import Budget, Limits, run_episode
 
 TRIED_AGAIN = {
     "rate_limit", "rate_limit_bare", "server_error", "bad_gateway", "unavailable", "gateway_timeout", "error_in_200", "drop",
@@ -41,12 +40,11 @@ def episode(server: FakeServer, turns: int = 4, limits: Limits = Limits(attempts
             model = OpenAIModel(name="fake", base_url=server.url, **settings)
             model.retry = replace(model.retry, base=0.02)
 
-            @asynccontextmanager
-            async def lease() -> AsyncIterator[World]:
-                yield InProcess(env)
-
+            pool = EnvPool({"_target_": "benchmarks.workload.TinyWorld"}, 1, step_timeout=30, reset_timeout=30, in_process=True)
             try:
-                return await run_episode(env.tasks("test")[0], env, lease, {"actor": model}, ReAct(), Budget(0, turns), limits)
+                return await run_episode(
+                    env.tasks("test")[0], env, pool.lease, {"actor": model}, ReAct(), Budget(0, turns), limits
+                )
             finally:
                 await model.close()
 
