@@ -36,7 +36,7 @@ def checked(step: Step, method: str) -> Step:
     """
     if not isinstance(step, Step) or not isinstance(step.observation, str):
         raise EngineError(f"The world's {method}() must return a Step whose observation is text, not {step!r:.200}.")
-    if not isinstance(step.score, numbers.Real) or not math.isfinite(step.score):
+    if (type(step.score) is not float and not isinstance(step.score, numbers.Real)) or not math.isfinite(step.score):
         raise EngineError(f"The world's {method}() returned the score {step.score!r:.80}; it must be a number from 0 to 1.")
     return step
 

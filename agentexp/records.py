@@ -55,6 +55,8 @@ def dump(value: Any) -> bytes:
         if "ircular" in str(error):
             raise TypeError("a value contains itself") from error
         text = json.dumps(_finite(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain)
+    if text.isascii():  # nothing unsafe in it, and told a hundred times faster
+        return text.encode()
     return _UNSAFE.sub(lambda match: f"\\u{ord(match.group()):04x}", text).encode()
 
 

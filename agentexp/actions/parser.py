@@ -87,7 +87,7 @@ def parse(
         The command, or why there is none.
     """
     original = content or ""
-    cut_off = (finish_reason or "").casefold() in {reason.casefold() for reason in settings.length_reasons}
+    cut_off = (finish_reason or "").casefold() in settings.folded_length_reasons
     patterns = settings.patterns()
     short_cut = plain(original) if are_known(settings) else None
     text = Text(original, range(len(original) + 1)) if short_cut else normalise(original)
@@ -157,9 +157,8 @@ def _choose(
     text: str, patterns: Patterns, grounder: Grounder, settings: ParseSettings, known: list[Claim] | None = None
 ) -> _Choice | None:
     """The claim that counts, and what it is. `known`: the explicit claims, where they were found already."""
-    nothing = {fold(word) for word in settings.no_action}
     explicit = explicit_claims(text, patterns) if known is None else known
-    claims = [claim for claim in explicit if fold(claim.text) not in nothing]
+    claims = [claim for claim in explicit if fold(claim.text) not in settings.folded_no_action]
     if explicit and not claims:
         return None  # "Action: none" is an answer, so no other line is one
     if not claims:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 
-from agentexp.actions import settings as known
 from agentexp.actions.claims import Claim
 from agentexp.actions.settings import ParseSettings
 from agentexp.actions.turns import Said, blank
@@ -45,13 +44,4 @@ def plain(reply: str) -> tuple[Said, list[Claim]] | None:
 
 def are_known(settings: ParseSettings) -> bool:
     """Whether the settings use only tags, labels and tokens for which the argument above was made, and all of the forms'."""
-    pairs = (
-        (settings.answer_tags, known.ANSWER_TAGS),
-        (settings.action_labels, known.ACTION_LABELS),
-        (settings.thought_labels, known.THOUGHT_LABELS),
-        (settings.observation_labels, known.OBSERVATION_LABELS),
-        (settings.role_labels, known.ROLE_LABELS),
-        (settings.turn_tokens, known.TURN_TOKENS),
-        (settings.think_tags, known.THINK_TAGS),
-    )
-    return all(given == default for given, default in pairs)
+    return settings.has_known_words

@@ -6,7 +6,9 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
+
+from agentexp.actions.text import fold
 
 THINK_TAGS = [
     ["<think>", "</think>"],
@@ -87,7 +89,7 @@ TURN_TOKENS = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots: what follows from the settings is kept with them, see below
 class ParseSettings:
     """How replies are read.
 
@@ -130,6 +132,10 @@ class ParseSettings:
 
     def patterns(self) -> Patterns:
         """The compiled form, shared by equal settings."""
+        return self._patterns
+
+    @cached_property
+    def _patterns(self) -> Patterns:
         return _compile(
             tuple(tuple(pair) for pair in self.think_tags),
             tuple(self.answer_tags),
@@ -139,6 +145,30 @@ class ParseSettings:
             tuple(self.role_labels),
             tuple(self.turn_tokens),
         )
+
+    @cached_property
+    def folded_no_action(self) -> frozenset[str]:
+        """`no_action` in the form in which commands are compared."""
+        return frozenset(fold(word) for word in self.no_action)
+
+    @cached_property
+    def folded_length_reasons(self) -> frozenset[str]:
+        """`length_reasons` without case."""
+        return frozenset(reason.casefold() for reason in self.length_reasons)
+
+    @cached_property
+    def has_known_words(self) -> bool:
+        """Whether all tags, labels and tokens are ours, for which `plain` was made."""
+        pairs = (
+            (self.answer_tags, ANSWER_TAGS),
+            (self.action_labels, ACTION_LABELS),
+            (self.thought_labels, THOUGHT_LABELS),
+            (self.observation_labels, OBSERVATION_LABELS),
+            (self.role_labels, ROLE_LABELS),
+            (self.turn_tokens, TURN_TOKENS),
+            (self.think_tags, THINK_TAGS),
+        )
+        return all(given == default for given, default in pairs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,10 @@ def ratio(
     total, units = sum(denominators), len(numerators)
     if not total:
         return Estimate(None, None, None, 0, units)
+    first = next(i for i, below in enumerate(denominators) if below)
+    if all(top * denominators[first] == below * numerators[first] for top, below in zip(numerators, denominators, strict=True)):
+        same = float(numerators[first] / denominators[first])  # every draw gives this one value
+        return Estimate(same, same, same, round(total), units)
     import numpy as np
 
     pairs = np.column_stack([np.asarray(numerators, dtype=float), np.asarray(denominators, dtype=float)])
