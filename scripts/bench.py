@@ -52,7 +52,7 @@ class Sizes:
     in_flight: int = 32
     reply_ms: float = 50.0
     rounds: int = 3
-    least_turns: int = 3200
+    least_turns: int = 1600
     many: int = 256
     many_reply_ms: float = 400.0
     waiting: int = 400

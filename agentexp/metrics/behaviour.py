@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 from agentexp.core import EnvCard
@@ -53,6 +54,7 @@ class Diagnostics:
     n_episodes: int
 
 
+@lru_cache(maxsize=16_384)  # agents repeat their actions
 def normalised(action: str | None) -> str | None:
     """An action for comparison: lower case, single blanks, without a full stop at the end."""
     return " ".join(action.lower().split()).rstrip(".").rstrip() if action is not None else None

@@ -154,9 +154,11 @@ class _Totals:
             self.by_kind[kind].append(int(record["success"]))
         for step in record.get("trajectory", ()):
             self.statuses[step["status"]] += 1
-            self.flags.update(step.get("flags", ()))
-            self.rewritten += bool(step.get("rewrite")) and step["status"] == "ok"
-            self.refused += bool(step.get("error")) and step["status"] == "ok"
+            if step.get("flags"):
+                self.flags.update(step["flags"])
+            if step["status"] == "ok":
+                self.rewritten += bool(step.get("rewrite"))
+                self.refused += bool(step.get("error"))
 
 
 def _plain(summary: Any) -> Any:

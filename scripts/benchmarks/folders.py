@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import random
+import re
 import shutil
 import time
 from collections.abc import Sequence
@@ -11,43 +14,54 @@ from typing import Any
 
 from fake_server import spawn
 
+from agentexp.core import Task
 from agentexp.envs.toy import ToyRooms
 from agentexp.records import dump
+from agentexp.store import read_json, write_json
 from benchmarks.processes import Took, command, environment, free_port, model_at, until_end, until_request
-from benchmarks.workload import REPLY
 
-_TURNS = 20
+_TURNS, _TURNS_REPORTED, _PLAYED = 20, 5, 50
 
 
 class Large:
-    """A run of many episodes: one is played, and its record is written for every other task.
+    """A run of many episodes: some are played, and their records are written again and again for the other tasks.
 
     Args:
         scratch: a folder that is made.
         episodes: how many there are to be.
+        turns: of each.
     """
 
-    def __init__(self, scratch: Path, episodes: int) -> None:
+    def __init__(self, scratch: Path, episodes: int, turns: int = _TURNS) -> None:
         self.episodes = episodes
         self.environ = environment()
         self.port = free_port()
         self.root = scratch / "runs"
-        settings = ("paradigm=react", "env=toy", f"env.n_tasks={episodes}", f"max_steps={_TURNS}", "resume=ignore")
-        self.line = command("eval", *settings, f"output_root={self.root}", "progress=off")
+        settings = (
+            "paradigm=react",
+            "paradigm.show_admissible=true",
+            "env=toy",
+            f"env.n_tasks={episodes}",
+            f"max_steps={turns}",
+        )
+        # the code may be worked on while it is measured
+        self.line = command("eval", *settings, f"output_root={self.root}", "progress=off", "resume=ignore")
 
     def make(self) -> Path:
-        """Play one episode and write the others but the last; returns the run folder."""
-        with spawn("--policy", REPLY, "--no-log", "--port", str(self.port)):
-            until_end([*self.line, *model_at(self.port), "env.limit=1"], self.environ)
+        """Play some episodes and write the others but the last; returns the run folder."""
+        with spawn("--policy", "hash", "--no-log", "--port", str(self.port)):
+            until_end([*self.line, *model_at(self.port), f"env.limit={_PLAYED}"], self.environ)
         (file,) = self.root.rglob("episodes.jsonl")
-        first = file.read_bytes().rstrip(b"\n")
+        played = {json.loads(line)["key"]: line.rstrip(b"\n") for line in file.read_bytes().splitlines()}
         tasks = ToyRooms(n_tasks=self.episodes).tasks("test")
-        own = [(dump(task.key), dump(_task(task))) for task in tasks]
-        pieces = _around(first, own[0])
+        around = [_around(played[task.key], task) for task in tasks if task.key in played]
+        thoughts = Thoughts()
+        records = (thoughts.put_into(_filled(around[i % len(around)], task)) for i, task in enumerate(tasks))
         with file.open("wb") as out:
-            for key, task in own[:-1]:
-                out.write(pieces[0] + key + pieces[1] + task + pieces[2] + b"\n")
-        self.last = pieces[0] + own[-1][0] + pieces[1] + own[-1][1] + pieces[2] + b"\n"
+            out.writelines(itertools.islice(records, len(tasks) - 1))
+        self.last = next(records)
+        manifest = read_json(file.with_name("manifest.json")) or {}
+        write_json(file.with_name("manifest.json"), {**manifest, "planned": [task.key for task in tasks]})
         return file.parent
 
     def finish(self, folder: Path) -> None:
@@ -55,18 +69,47 @@ class Large:
         with (folder / "episodes.jsonl").open("ab") as out:
             out.write(self.last)
 
+    def issue_again(self) -> Took:
+        """The same command; nobody listens at the model's address, because what is finished needs no model."""
+        return until_end([*self.line, *model_at(self.port)], self.environ)
 
-def _task(task: Any) -> dict[str, Any]:
-    return {name: getattr(task, name) for name in ("id", "env", "split", "seed", "repeat", "kind", "spec")}
+
+Around = tuple[bytes, bytes, bytes]
 
 
-def _around(line: bytes, own: tuple[bytes, bytes]) -> tuple[bytes, bytes, bytes]:
+def _around(line: bytes, task: Task) -> Around:
     """What stands in a record before its key, between key and task, and after the task."""
-    before, _, rest = line.partition(own[0])
-    between, found, after = rest.partition(own[1])
+    key, own = _own(task)
+    before, _, rest = line.partition(key)
+    between, found, after = rest.partition(own)
     if not found:
         raise RuntimeError("the record does not hold its task as expected")
     return before, between, after
+
+
+def _filled(around: Around, task: Task) -> bytes:
+    key, own = _own(task)
+    return b"%b%b%b%b%b\n" % (around[0], key, around[1], own, around[2])
+
+
+class Thoughts:
+    """Random sentences in place of what the fake model thinks, so that records compress as real ones do, not better."""
+
+    def __init__(self) -> None:
+        rng = random.Random(0)
+        words = ["".join(rng.choice("bdfglmnprst") + rng.choice("aeiou") for _ in range(rng.randint(1, 4))) for _ in range(800)]
+        self._sentences = [" ".join(rng.choices(words, k=20)).encode() for _ in range(4000)]
+        self._rng = rng
+
+    def put_into(self, record: bytes) -> bytes:
+        """The record with another sentence at every turn."""
+        return re.sub(rb"choice \d+", lambda _: self._rng.choice(self._sentences), record)
+
+
+def _own(task: Task) -> tuple[bytes, bytes]:
+    return dump(task.key), dump(
+        {name: getattr(task, name) for name in ("id", "env", "split", "seed", "repeat", "kind", "spec")}
+    )
 
 
 def floors(folder: Path) -> dict[str, float]:
@@ -88,14 +131,13 @@ def resume(scratch: Path, episodes: int, rounds: int) -> dict[str, Any]:
     untouched = scratch / "untouched"
     shutil.copytree(folder, untouched)
     started, whole, again = [], [], []
-    idle = [*large.line, *model_at(large.port)]  # nobody listens there: what is finished needs no model
     for _ in range(rounds):
         _restore(untouched, folder)
         started.append(until_request(large.line, large.environ, large.port))
         _restore(untouched, folder)
         large.finish(folder)
-        whole.append(until_end(idle, large.environ))
-        again.append(until_end(idle, large.environ))
+        whole.append(large.issue_again())
+        again.append(large.issue_again())
     found: dict[str, Any] = {"episodes": episodes, "bytes": (folder / "episodes.jsonl").stat().st_size, **floors(folder)}
     for name, took in (("one_owed", started), ("all_finished", whole), ("issued_again", again)):
         found[name] = Took.least(took)._asdict()
@@ -109,7 +151,7 @@ def _restore(source: Path, folder: Path) -> None:
 
 def report(scratch: Path, episodes: int) -> dict[str, Any]:
     """`agentexp report runs` on a run of many episodes, once."""
-    large = Large(scratch, episodes)
+    large = Large(scratch, episodes, _TURNS_REPORTED)
     folder = large.make()
     large.finish(folder)
     took = until_end(command("report", "runs", str(folder)), large.environ)
@@ -123,6 +165,7 @@ def page(scratch: Path, episodes: int, rounds: int) -> dict[str, Any]:
     large = Large(scratch, episodes)
     folder = large.make()
     large.finish(folder)
+    large.issue_again()  # writes the summary
     file = scratch / "page.html"
     took = Took.least([until_end(command("view", str(folder), "--out", str(file)), large.environ) for _ in range(rounds)])
     found: dict[str, Any] = {"episodes": episodes, "page_bytes": file.stat().st_size, "write": took._asdict(), **floors(folder)}

@@ -59,7 +59,7 @@ def _many(results: Results) -> Iterator[Row]:
         yield Row(
             f"CPU per turn and rate, {n} turns, {found['in_flight']} in flight",
             f"{cost:.2f} ms, {found['turns_per_s'][n]:.0f} turns/s",
-            f"bare aiohttp {found['server_turns_per_s'][n]:.0f} turns/s, by the delay {found['rate_by_delay']:.0f}",
+            f"the server: {found['server_turns_per_s'][n]:.0f} turns/s (by its delay: {found['rate_by_delay']:.0f})",
             f"{100 * share:.0f} %",
             "≥ 95 %",
             _met(share >= 0.95),
